@@ -1,8 +1,8 @@
-//! Tasks over the Agent Client Protocol, from both ends.
+//! Tasks over the Agent Client Protocol (ACP), as server and as client.
 //!
-//! [`serve`] is an agent that any client of the protocol may start: it offers what remembers, forgets and tidies up,
-//! as ext-methods, and no session. [`ChildRunner`] is the daemon's own client of it: a runner whose tasks are decided
-//! in a child process, which commits nothing.
+//! [`serve`] is an agent that any ACP client may start. It offers `remember`, `forget` and `dream` as ext-methods; it
+//! has no sessions. [`ChildRunner`] is the daemon's client of such an agent: a task runner whose tasks are decided in
+//! a child process. The child commits nothing: it returns edits, which the daemon checks and commits.
 
 mod agent;
 

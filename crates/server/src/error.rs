@@ -1,7 +1,9 @@
-//! How errors become answers: over HTTP a status with JSON, over MCP an error of JSON-RPC or a tool result.
+//! Conversion of errors into answers: over HTTP a status with a JSON body, over MCP a JSON-RPC error.
 //!
-//! An error that the caller can mend is answered with its sentence. A failure of the machine is answered with the
-//! meaning of its code alone, for causes name folders; the log gets all of them.
+//! A refusal, which the caller can correct, is answered with its message. A fault of the machine is answered only
+//! with the meaning of its code, because its causes name local folders; the log gets the whole chain.
+
+use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -15,12 +17,13 @@ use memory::feature::Feature;
 use protocol::error::{ErrorBody, ErrorCode};
 use rmcp::ErrorData;
 use serde_json::{Value, json};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema as _};
 
 use crate::error_chain;
 use crate::limits::HTTP_RETRY_AFTER_SECONDS;
 
-/// An answer of HTTP that is no success: a status, a sentence, a code and its facts. Boxed, so that a `Result` of it stays
-/// small.
+/// An error answer of HTTP: status, code, message and facts. Boxed, so that a `Result` of it stays small.
 #[derive(Debug)]
 pub(crate) struct ErrorResponse(Box<Parts>);
 
@@ -28,24 +31,24 @@ pub(crate) struct ErrorResponse(Box<Parts>);
 struct Parts {
     body: ErrorBody,
     header: Option<(HeaderName, HeaderValue)>,
-    /// Another status than that of the code.
+    /// The status, if it is not that of the code.
     status: Option<StatusCode>,
 }
 
 impl ErrorResponse {
-    /// Says after how many seconds a retry may work.
+    /// Sets `Retry-After`, in seconds.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.0.header = Some((RETRY_AFTER, HeaderValue::from(seconds)));
         self
     }
 
-    /// Says that a bearer token is wanted.
+    /// Sets `WWW-Authenticate: Bearer`.
     pub(crate) fn with_challenge(mut self) -> Self {
         self.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         self
     }
 
-    /// Ends the connection with this answer.
+    /// Closes the connection after this answer.
     pub(crate) fn close_connection(mut self) -> Self {
         self.0.header = Some((CONNECTION, HeaderValue::from_static("close")));
         self
@@ -57,29 +60,29 @@ impl ErrorResponse {
         self
     }
 
-    /// Replaces the sentence of the code.
+    /// Replaces the message of the code.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.body.error = message.into();
         self
     }
 
-    /// Adds a fact.
+    /// Adds a fact: a field beside `code` and `error` in the body.
     pub(crate) fn with_fact(mut self, name: &str, fact: impl Into<Value>) -> Self {
         self.0.body.facts.insert(name.to_owned(), fact.into());
         self
     }
 
-    /// Refuses arguments, and says why.
+    /// Returns an `invalid_arguments` error with this message.
     pub(crate) fn invalid_arguments(message: impl Into<String>) -> Self {
         Self::from(ErrorCode::InvalidArguments).with_message(message)
     }
 
-    /// Refuses what needs a feature that is switched off.
+    /// Returns the error for a feature that is disabled.
     pub(crate) fn feature_disabled(feature: Feature) -> Self {
         CommandError::FeatureDisabled { feature }.into()
     }
 
-    /// Logs a failure of the machine, which goes no further, and answers with its code.
+    /// Logs a fault and returns an error that has only its code.
     pub(crate) fn failure(
         error: &(dyn std::error::Error + 'static),
         code: MemoryErrorCode,
@@ -116,6 +119,21 @@ impl IntoResponse for ErrorResponse {
     }
 }
 
+impl IntoResponses for ErrorResponse {
+    fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+        let response = |description: &str| {
+            let schema = Ref::from_schema_name(ErrorBody::name());
+            let content = ContentBuilder::new().schema(Some(schema)).build();
+            let response = ResponseBuilder::new().description(description);
+            response.content("application/json", content).build().into()
+        };
+        BTreeMap::from([
+            ("4XX".to_owned(), response("The request was refused; the body says why")),
+            ("5XX".to_owned(), response("The daemon failed; the body says why")),
+        ])
+    }
+}
+
 impl From<CommandError> for ErrorResponse {
     fn from(refusal: CommandError) -> Self {
         let response = Self::from(wire_code(refusal.code())).with_message(refusal.to_string());
@@ -141,11 +159,11 @@ impl From<StoreError> for ErrorResponse {
             StoreError::UndoBlocked(ref blocked) => {
                 let blocked: Vec<_> = blocked
                     .iter()
-                    .map(|one| {
-                        json!({ "path": one.path.to_string(), "why": one.reason, "diff": one.diff })
+                    .map(|file| {
+                        json!({ "path": file.path.to_string(), "why": file.reason, "diff": file.diff })
                     })
                     .collect();
-                // The request named no precondition that could have failed.
+                // 409, not the 412 of a conflict: the request named no precondition that could have failed.
                 Self::from(wire_code(error.code()))
                     .with_status(StatusCode::CONFLICT)
                     .with_message(error.to_string())
@@ -196,7 +214,7 @@ impl From<QueryRejection> for ErrorResponse {
     }
 }
 
-/// Returns the code of the wire that says the same.
+/// Returns the wire's code for a memory error code.
 pub(crate) const fn wire_code(code: MemoryErrorCode) -> ErrorCode {
     match code {
         MemoryErrorCode::InvalidPath => ErrorCode::InvalidPath,
@@ -222,7 +240,7 @@ pub(crate) const fn wire_code(code: MemoryErrorCode) -> ErrorCode {
     }
 }
 
-/// Returns the code of the wire for a task that is not taken. A state that fails has codes of its own.
+/// Returns the wire's code for a task that is not accepted. A failed state has codes of its own.
 pub(crate) const fn submit_code(kind: TaskKind, error: &SubmitError) -> ErrorCode {
     match error {
         SubmitError::Untrusted => ErrorCode::UntrustedWorkspace,
@@ -234,13 +252,13 @@ pub(crate) const fn submit_code(kind: TaskKind, error: &SubmitError) -> ErrorCod
             TaskKind::Remember => ErrorCode::RememberFailed,
             TaskKind::Forget => ErrorCode::ForgetFailed,
             TaskKind::Dream => ErrorCode::DreamFailed,
-            // No client asks for one.
+            // Clients cannot submit reviews.
             TaskKind::Review => ErrorCode::Internal,
         },
     }
 }
 
-/// Tells whether it is the machine that failed.
+/// Checks whether an error is a fault of the machine, not a refusal.
 const fn is_failure(error: &BackendError) -> bool {
     use BackendError as E;
     match error {
@@ -254,16 +272,16 @@ const fn is_failure(error: &BackendError) -> bool {
     }
 }
 
-/// Logs a failure of the machine, which goes no further.
+/// Logs a fault with its causes. `what` names the operation.
 pub(crate) fn log_failure(
     what: &str,
     error: &(dyn std::error::Error + 'static),
     code: MemoryErrorCode,
 ) {
-    tracing::error!(what, %code, error = error_chain(error), "the machine failed");
+    tracing::error!(what, %code, error = error_chain(error), "operation failed");
 }
 
-/// Returns the protocol's error for a store's. A path that is not there has a number of its own.
+/// Returns the JSON-RPC error for a store error. A missing path has an error number of its own.
 pub(crate) fn mcp_error(what: &str, error: StoreError) -> ErrorData {
     match error {
         StoreError::Refused(refusal) if refusal.code() == MemoryErrorCode::NotFound => {
@@ -278,7 +296,7 @@ pub(crate) fn mcp_error(what: &str, error: StoreError) -> ErrorData {
     }
 }
 
-/// Returns the protocol's error for parameters that a command refuses.
+/// Returns the JSON-RPC error for a refusal: invalid parameters.
 pub(crate) fn mcp_refusal(refusal: &CommandError) -> ErrorData {
     ErrorData::invalid_params(refusal.to_string(), Some(mcp_data(refusal.code())))
 }

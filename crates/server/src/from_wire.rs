@@ -1,4 +1,6 @@
-//! From the public wire to the engine's values.
+//! Conversion of the public wire's values to those of the engine.
+//!
+//! Bounds of input that the wire's types do not express, such as the number of paths, are checked here.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,7 @@ const fn scope(scope: task::TargetScope) -> Scope {
     }
 }
 
-/// Returns the kind of a task.
+/// Converts the kind of a task.
 pub(crate) const fn task_kind(kind: task::TaskKind) -> TaskKind {
     match kind {
         task::TaskKind::Remember => TaskKind::Remember,
@@ -29,26 +31,26 @@ pub(crate) const fn task_kind(kind: task::TaskKind) -> TaskKind {
     }
 }
 
-/// Reads what a task of this kind is asked to do.
+/// Parses the request of a task of this kind.
 pub(crate) fn request(
     kind: task::TaskKind,
     fields: &Map<String, Value>,
 ) -> Result<CuratorRequest, ErrorCode> {
     Ok(match kind {
         task::TaskKind::Remember => {
-            let asked = task::RememberRequest::read(fields)?;
+            let request = task::RememberRequest::read(fields)?;
             CuratorRequest::Remember(RememberRequest {
-                content: asked.content,
-                context_mode: asked.context_mode.map_or(ContextMode::Workspace, Twin::twin),
-                scope: asked.scope.map(scope),
+                content: request.content,
+                context_mode: request.context_mode.map_or(ContextMode::Workspace, Twin::twin),
+                scope: request.scope.map(scope),
             })
         }
         task::TaskKind::Forget => {
-            let asked = task::ForgetRequest::read(fields)?;
+            let request = task::ForgetRequest::read(fields)?;
             CuratorRequest::Forget(ForgetRequest {
-                query: asked.query,
-                scope: asked.scope.map(scope),
-                file: asked.file_path.map(|path| file(&path)).transpose()?,
+                query: request.query,
+                scope: request.scope.map(scope),
+                file: request.file_path.map(|path| file(&path)).transpose()?,
             })
         }
         task::TaskKind::Dream => CuratorRequest::Dream,
@@ -62,7 +64,7 @@ fn file(path: &str) -> Result<MemoryPath, ErrorCode> {
     parsed.ok_or(ErrorCode::InvalidPath)
 }
 
-/// Returns whose a context file is.
+/// Converts the scope of a context file.
 pub(crate) const fn context_scope(scope: context_files::ContextScope) -> ContextScope {
     match scope {
         context_files::ContextScope::Global => ContextScope::Global,
@@ -70,21 +72,21 @@ pub(crate) const fn context_scope(scope: context_files::ContextScope) -> Context
     }
 }
 
-/// The most folders, and the most files, that one call may name.
+/// The most folders, and the most files, of one request.
 const PATHS_MAX: usize = 64;
 
-/// Reads what context files are loaded with. A sentence says what is wrong.
+/// Checks the options for loading context files. The error is a message for the caller.
 ///
-/// Only Markdown files can be named: the token of a daemon must not open every file of this person.
-pub(crate) fn load_options(asked: &context_files::LoadOptions) -> Result<LoadOptions, String> {
-    let paths = |field: &str, paths: &[String], wanted: &str, is_fit: fn(&Path) -> bool| {
+/// Only Markdown files can be named: the token of a daemon must not give access to every file of this user.
+pub(crate) fn load_options(options: &context_files::LoadOptions) -> Result<LoadOptions, String> {
+    let paths = |field: &str, paths: &[String], rule: &str, is_valid: fn(&Path) -> bool| {
         if paths.len() > PATHS_MAX {
             return Err(format!("`{field}` has more than {PATHS_MAX} paths"));
         }
         let paths = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        match paths.iter().find(|path| !path.is_absolute() || !is_fit(path)) {
+        match paths.iter().find(|path| !path.is_absolute() || !is_valid(path)) {
             None => Ok(paths),
-            Some(path) => Err(format!("`{field}` has `{}`; {wanted}", path.display())),
+            Some(path) => Err(format!("`{field}` has `{}`; {rule}", path.display())),
         }
     };
     let is_markdown =
@@ -92,22 +94,22 @@ pub(crate) fn load_options(asked: &context_files::LoadOptions) -> Result<LoadOpt
     Ok(LoadOptions {
         included: paths(
             "includeFolders",
-            &asked.include_folders,
+            &options.include_folders,
             "a folder has an absolute path",
             |_| true,
         )?,
         files: paths(
             "extensionFiles",
-            &asked.extension_files,
+            &options.extension_files,
             "a file has an absolute path that ends with `.md`",
             is_markdown,
         )?,
-        trusted: asked.folder_trust,
-        imports: asked.import_format.map(Twin::twin),
+        trusted: options.folder_trust,
+        imports: options.import_format.map(Twin::twin),
     })
 }
 
-/// Reads the name of a scope, or of the one root of a flat layout.
+/// Parses the name of a scope, or of the single root of a flat layout.
 pub(crate) fn mount(word: &str, layout: Layout) -> Option<Mount> {
     match layout {
         Layout::Scoped => word.parse().ok().map(Mount::Scope),

@@ -1,8 +1,8 @@
-//! HTTP: the task API that published clients speak, MCP at `/mcp`, and `/v1` for everything else.
+//! The HTTP server of the daemon: the task API of published clients, MCP at `/mcp`, and `/v1` for everything else.
 //!
-//! A request passes the [gate](GuardConfig), is decoded, handed to the engine, and what comes back is
-//! encoded. Nothing about memories is decided here. Connections have deadlines and a bound
-//! ([`serve`]), streams of events end with the daemon, and whatever is wrong is answered as JSON.
+//! A request passes the [request guard](GuardConfig) and the feature check, and is then decoded, passed to the engine,
+//! and answered. Every error is JSON. Connections are limited in number and time ([`serve`]), and event streams end
+//! with the daemon. Each submodule has the routes of one subject; decisions about memories are the engine's.
 
 mod app_state;
 mod archive;
@@ -61,81 +61,82 @@ use self::metrics::Metrics;
 use crate::error::ErrorResponse;
 use crate::mcp::McpEndpoint;
 
-/// What the command line composed.
+/// The configuration of the HTTP server.
 #[derive(Debug)]
 pub struct HttpConfig {
-    /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
+    /// The engine. The caller of [`serve`] closes it afterwards.
     pub engine: Engine,
-    /// What the engine keeps going for the workspaces.
+    /// The background services of the engine: lanes, feeds, conversations, sessions.
     pub serving: RunningServices,
-    /// What is served; one of them is primary.
+    /// The served workspaces; one of them is primary.
     pub workspaces: Vec<Workspace>,
-    /// Tells the time.
+    /// The clock for times in answers.
     pub clock: Arc<dyn Clock>,
-    /// What a request must meet.
+    /// The settings of the request guard.
     pub rules: GuardConfig,
-    /// Connections at a time.
+    /// The most connections at a time.
     pub connections_max: usize,
-    /// Shows and writes the person's settings; none if they are not in a file.
+    /// Access to the person's settings file; `None` if there is none.
     pub settings: Option<Arc<dyn SettingsStore>>,
-    /// The agents that are known, with what each shows its model.
+    /// The known agents, with the context that each shows its model.
     pub agents: Vec<AgentHost>,
 }
 
-/// Serves until `stop` is cancelled. Then no task is taken any more, those that run have ten seconds
-/// to end, streams of events end, and what is under way is answered.
+/// Serves until `stop` is cancelled. Then no new task is accepted, running tasks have ten seconds to end, event streams
+/// end, and requests in flight are answered.
 pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: CancellationToken) {
     let HttpConfig { engine, serving, workspaces, clock, rules, connections_max, settings, agents } =
         host;
-    let measures = Metrics::new();
+    let metrics = Metrics::new();
     let logins = Arc::new(logins::Logins::default());
-    let own_page = engine.switches().global().has(Feature::Page).then(|| Arc::clone(&logins));
-    let gate = Arc::new(RequestGuard::new(rules, Arc::clone(&measures), own_page));
+    let page_logins = engine.switches().global().has(Feature::Page).then(|| Arc::clone(&logins));
+    let request_guard = Arc::new(RequestGuard::new(rules, Arc::clone(&metrics), page_logins));
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
-    let ending = CancellationToken::new();
-    let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
-    let readers = outside_reads::OutsideReads::default();
+    let shutdown = CancellationToken::new();
+    let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &shutdown);
     let daemon = AppState {
         engine,
         serving,
         workspaces,
-        metrics: measures,
+        metrics,
         clock,
         mcp,
-        outside_reads: readers,
+        outside_reads: outside_reads::OutsideReads::default(),
         logins,
         settings,
         agents,
     };
     let daemon = Arc::new(daemon);
-    let router = router(Arc::clone(&daemon), gate);
-    let measures = Arc::clone(&daemon.metrics);
-    let connections = Connections::new(router, connections_max, measures, ending.clone());
-    let taking = futures_util::future::join_all(
+    let router = router(Arc::clone(&daemon), request_guard);
+    let metrics = Arc::clone(&daemon.metrics);
+    let connections = Connections::new(router, connections_max, metrics, shutdown.clone());
+    let accepting = futures_util::future::join_all(
         listeners.iter().map(|listener| connections.accept_loop(listener)),
     );
     let shutting_down = async {
         stop.cancelled().await;
         lanes.drain(DRAIN_WAIT).await;
         feeds.close_all();
-        ending.cancel();
+        shutdown.cancel();
         futures_util::future::join_all(daemon.mcp.values().map(McpEndpoint::end)).await;
     };
-    tokio::join!(taking, shutting_down);
+    tokio::join!(accepting, shutting_down);
     connections.wait_until_closed().await;
-    // Answers do not wait for it, so the end does.
-    let written = daemon.serving.conversations.flush();
-    if tokio::time::timeout(HTTP_SHUTDOWN_WAIT, written).await.is_err() {
-        tracing::warn!("gave up waiting for the state: something may be shown once more");
+    // Answers do not wait for the state of conversations to be written, so shutdown does.
+    let flushed = daemon.serving.conversations.flush();
+    if tokio::time::timeout(HTTP_SHUTDOWN_WAIT, flushed).await.is_err() {
+        tracing::warn!(
+            "shutdown timeout: conversation state was not written; a memory may be shown a second time"
+        );
     }
 }
 
-fn router(daemon: Arc<AppState>, gate: Arc<RequestGuard>) -> Router {
+fn router(daemon: Arc<AppState>, request_guard: Arc<RequestGuard>) -> Router {
     let (router, needs) = openapi::routes().into_router();
     router
         .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound))
         .method_not_allowed_fallback(async || ErrorResponse::from(ErrorCode::MethodNotAllowed))
         .layer(from_fn_with_state((Arc::clone(&daemon), Arc::new(needs)), routes::guard))
-        .layer(from_fn_with_state(gate, guard::guard_request))
+        .layer(from_fn_with_state(request_guard, guard::guard_request))
         .with_state(daemon)
 }

@@ -1,7 +1,9 @@
-//! The protocols by which programs reach memories: thin skins over the engine.
+//! The protocol servers of Lukasa: HTTP, the Model Context Protocol (MCP), and the Agent Client Protocol (ACP) for
+//! child processes.
 //!
-//! Each decodes what came in, calls the engine, and encodes what came out. Nothing here decides
-//! about memories: what a caller may do is in the [`engine::Memories`] that it was handed.
+//! Each server decodes a request, calls the engine, and encodes the result. The servers do not decide about memories:
+//! the access of a caller is in the [`engine::Memories`] that its requests use. Settings, files and process start are
+//! the command line's part.
 
 mod error;
 
@@ -25,10 +27,10 @@ use axum::body::Body;
 use engine::error_chain;
 use futures_util::stream::{StreamExt as _, unfold};
 
-/// Returns a body that keeps something as long as somebody may read it.
-fn keep_alive_while<T: Send + 'static>(body: Body, held: T) -> Body {
-    Body::from_stream(unfold((body.into_data_stream(), held), async |(mut data, held)| {
+/// Returns the body with a value that is dropped when the body has been read or is dropped.
+fn keep_alive_while<T: Send + 'static>(body: Body, value: T) -> Body {
+    Body::from_stream(unfold((body.into_data_stream(), value), async |(mut data, value)| {
         let part = data.next().await?;
-        Some((part, (data, held)))
+        Some((part, (data, value)))
     }))
 }

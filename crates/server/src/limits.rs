@@ -1,6 +1,7 @@
-//! The limits of the protocols: bodies, connections, pages, sessions and child processes.
+//! Limits of the protocols: bodies, connections, pages, sessions and child processes.
 //!
-//! Each has its unit in its name and its reason in its doc.
+//! A constant has its unit in its name or type, and its reason in its doc. Limits that other crates share are in
+//! `memory::limits`; the assertions at the end keep both consistent.
 
 use std::time::Duration;
 
@@ -9,139 +10,136 @@ use memory::limits::{CONTEXT_FILE_BYTES_MAX, HTTP_CONNECTIONS_MAX, MEMORY_BYTES_
 /// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
 pub(crate) const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// Bytes of bodies of HTTP requests that are held at the same time, whoever sent them: four of the
-/// largest, and thousands of the usual.
+/// The most bytes of request bodies in memory at the same time, over all clients. Enough for four of the largest
+/// bodies, or thousands of usual ones.
 pub(crate) const HTTP_BODIES_BYTES_MAX: usize = 4 * HTTP_BODY_BYTES_MAX;
 
-/// How long the body of an HTTP request may take to arrive.
+/// The time limit for the body of an HTTP request to arrive.
 pub(crate) const HTTP_BODY_WAIT: Duration = Duration::from_secs(30);
 
-/// Bytes that are read and dropped after an answer, so that a client that is still sending its body reads
-/// why it is refused: three of the largest bodies. One that is larger yet is cut off in the middle.
+/// The most bytes that are read and dropped after an answer, so that a client that is still sending its body can
+/// read why it is refused. Enough for three of the largest bodies; a client that sends more is disconnected.
 pub(crate) const HTTP_LINGER_BYTES_MAX: usize = 3 * HTTP_BODY_BYTES_MAX;
 
-/// How long they may take together: as long as the body of a slow line.
+/// The time limit for reading and dropping those bytes.
 pub(crate) const HTTP_LINGER_WAIT: Duration = Duration::from_secs(10);
 
-/// How long nothing may come meanwhile.
+/// The longest pause between two of those bytes.
 pub(crate) const HTTP_LINGER_IDLE_WAIT: Duration = Duration::from_secs(1);
 
-/// How long the head of an HTTP request may take to arrive, and how long a connection may lie idle.
+/// The time limit for the head of an HTTP request to arrive, and so for an idle connection.
 pub(crate) const HTTP_HEADERS_WAIT: Duration = Duration::from_secs(30);
 
-/// Bytes of the head of an HTTP request: a browser's with many cookies is a tenth of it.
+/// The most bytes of the head of an HTTP request. The head of a browser with many cookies has a tenth of that.
 pub(crate) const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long a client may read nothing of an answer before its connection is cut.
+/// The longest time that a client may not read its answer before its connection is closed.
 pub(crate) const HTTP_READ_WAIT: Duration = Duration::from_secs(30);
 
-/// How many of them are kept for the socket in the state folder, whatever comes in at the address: the
-/// command line and the hooks of a busy machine.
+/// The number of connections reserved for the socket in the state folder, so that a flood at the address does not
+/// lock out the command line and the hooks.
 pub(crate) const HTTP_SOCKET_CONNECTIONS_RESERVED: usize = 64;
 
-/// Connections at the address that have not shown the token yet. Who has it shows it with the first
-/// request; as many may arrive at once without one of them being cut off.
+/// The most unauthenticated connections at the address. A client with the token authenticates with its first
+/// request, so this many such clients can connect at once without one being evicted.
 pub(crate) const HTTP_UNAUTHENTICATED_MAX: usize = 256;
 
-/// Connections that wait to be taken. When there are more, the system leaves those that come unanswered
-/// for a second, whoever they are from; so a flood needs to be faster than the daemon by this many.
+/// The listen backlog. When it is full, the kernel drops the connection attempts of all clients, which retry after
+/// a second. To cause that, a flood must outpace the daemon by this many connections.
 pub(crate) const HTTP_CONNECTIONS_WAITING_MAX: u32 = 4_096;
 
-/// How long to wait after a connection could not be taken: others have to end first.
+/// The delay after a failed `accept`, for example without a free file descriptor: other connections must end first.
 pub(crate) const HTTP_ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// When to try again what may work soon, in seconds.
+/// The `Retry-After` of errors that are over soon, in seconds.
 pub(crate) const HTTP_RETRY_AFTER_SECONDS: u64 = 1;
 
-/// How long a stream of events may say nothing before it shows that it lives.
+/// The interval of heartbeats on an event stream without events.
 pub(crate) const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Entries of a page unless the caller says otherwise.
+/// The default number of entries of a page.
 pub(crate) const HTTP_PAGE_DEFAULT: usize = 100;
 
-/// The most entries of a page: each memory on one is read.
+/// The most entries of a page. Bounded because each memory of a page is read.
 pub(crate) const HTTP_PAGE_MAX: usize = 1_000;
 
-/// Clients whose requests are counted one by one; more are counted together.
+/// The most clients with a rate limit of their own; further clients share one.
 pub(crate) const RATED_CLIENTS_MAX: usize = 10_000;
 
-/// How many times as often as one client all clients of one address together may ask: a few agents and
-/// a page, and no more for a caller that takes a new name each time.
+/// The rate limit of an address, as a multiple of a client's. Enough for a few agents and a page; it bounds a caller
+/// that sends a new client name each time.
 pub(crate) const RATED_CLIENTS_PER_ADDRESS_MAX: u32 = 8;
 
-/// The longest line that an MCP client may send: many times the largest memory, escaped.
+/// The longest line that an MCP client may send, in bytes: many times the largest memory, escaped.
 pub(crate) const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Lines that wait for an MCP client to read before whoever has more to say waits too.
+/// The most lines queued for an MCP client that does not read. Further writers wait.
 pub(crate) const MCP_LINES_WAITING_MAX: usize = 64;
 
-/// Memories in one page of MCP resources: a page is some 50 KB.
+/// The number of memories in a page of MCP resources. Such a page has about 50 KB.
 pub(crate) const MCP_RESOURCES_PAGE: usize = 200;
 
-/// How long the person of an MCP client has to answer a question; then the model is told to ask.
+/// The time limit for a user to answer an elicitation. After that, the tool result asks the model to ask the user.
 pub(crate) const MCP_ELICITATION_WAIT: Duration = Duration::from_mins(2);
 
-/// How long an MCP client may take to say in which folders it works; then the start folder counts.
+/// The time limit for an MCP client to name its roots. After that, the folder in which the server was started is used.
 pub(crate) const MCP_ROOTS_WAIT: Duration = Duration::from_secs(2);
 
-/// How often an MCP server over pipes looks whether the process that started it is alive. A look is one call of the
-/// system, and an orphan of some seconds does no harm.
+/// The interval at which an MCP server over pipes checks that its parent process is alive. A check is one system
+/// call, and an orphan of a few seconds does no harm.
 pub(crate) const MCP_PARENT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long the end of an MCP server waits for its client to read the last answers.
+/// The time limit at shutdown of an MCP server for its client to read the last answers.
 pub(crate) const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
-/// Steps that are done at once over HTTP, as one change.
+/// The most steps of a batch or changes of an undo over HTTP.
 pub(crate) const HTTP_BATCH_MAX: usize = 1_000;
 
-/// How long a ticket for the page is good.
+/// The lifetime of a login ticket for the page.
 pub(crate) const UI_TICKET_AGE_MAX: Duration = Duration::from_mins(1);
 
-/// How long after its last request a browser is still logged in.
+/// The idle time after which the login of a browser expires.
 pub(crate) const UI_SESSION_IDLE_MAX: Duration = Duration::from_hours(12);
 
-/// Browsers that are logged in at a time, and tickets that are given out; the oldest makes room.
+/// The most browsers that are logged in, and the most tickets. Beyond it, the oldest is evicted.
 pub(crate) const UI_LOGINS_MAX: usize = 64;
 
-/// How long after its last request a client without a session is still in the same one, for what it has read that nobody
-/// here reviewed.
+/// The idle time after which a client without a session loses its mark of having read unreviewed text.
 pub(crate) const READER_IDLE_MAX: Duration = Duration::from_hours(1);
 
-/// Clients and sessions of which a daemon knows what they have read that nobody here reviewed.
+/// The most clients and sessions for which a daemon tracks whether they have read unreviewed text.
 pub(crate) const OUTSIDE_READERS_MAX: usize = 4096;
 
-/// The longest name that a client, a session or a tool call has in history, in characters.
+/// The longest name of a client, session or tool call in history, in characters.
 pub(crate) const PROVENANCE_CHARS_MAX: usize = 200;
 
-/// How long a child process may take from its start until it answers for the first time. It starts in milliseconds; a
-/// machine that is this busy would not do its task either. Shorter than a workspace may take to say whether tasks can be
-/// done, so that a child that hangs is what is told.
+/// The time limit for a child process from its start to its first answer. It usually starts in milliseconds. Shorter
+/// than the time limit of a task probe, so that a hanging child is reported as such.
 #[cfg(feature = "child")]
 pub(crate) const CHILD_START_WAIT: Duration =
     Duration::from_secs(memory::limits::TASK_PROBE_WAIT.as_secs() - 2);
 
-/// How long after its last task a child process is stopped: what the next one of a stretch would wait for is worth
-/// keeping, and what nobody uses is not.
+/// The idle time after which a child process is stopped. Tasks that follow each other reuse the same child.
 #[cfg(feature = "child")]
 pub(crate) const CHILD_IDLE_WAIT: Duration = Duration::from_mins(1);
 
-/// How long a child process may take to end by itself once nobody talks to it any more.
+/// The time limit for a child process to exit by itself after its input is closed.
 #[cfg(feature = "child")]
 pub(crate) const CHILD_END_WAIT: Duration = Duration::from_secs(2);
 
-/// How long nobody tries to start a child process again after that failed; then twice as long.
+/// The first backoff after a failed start of a child process; it doubles with each failure.
 #[cfg(feature = "child")]
 pub(crate) const CHILD_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The longest time between two such tries.
+/// The upper bound of that backoff.
 #[cfg(feature = "child")]
 pub(crate) const CHILD_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
-/// The longest line that is read from a child process, and that a child process reads: as with MCP.
+/// The longest line, in bytes, that is read from a child process and that a child process reads, as with MCP.
 #[cfg(feature = "child")]
 pub(crate) const CHILD_LINE_BYTES_MAX: usize = MCP_LINE_BYTES_MAX;
 
-/// How much of what a child process says of its troubles is kept: its last words.
+/// The most bytes kept of the standard error of a child process: the last ones.
 #[cfg(feature = "child")]
 pub(crate) const CHILD_STDERR_BYTES_MAX: usize = 4 * 1024;
 

@@ -1,12 +1,12 @@
-//! The Model Context Protocol: memories as a tool and as resources, to one client over a pair of streams
-//! or to many over HTTP.
+//! The Model Context Protocol (MCP) server: memories as tools, resources and prompts, for one client over a pair of
+//! streams or for many over HTTP.
 //!
-//! The revisions from 2024-11-05 to 2026-07-28 are served. Nothing that a request needs is kept
-//! from one request to the next, but for what the older revisions put into their handshake: the
-//! client's name and its roots. The protocol library is named here and in `error`, and nowhere else.
+//! It serves the revisions from 2024-11-05 to 2026-07-28. The only state between requests is that of the handshake of
+//! older revisions: the client's name and its roots. The protocol library (`rmcp`) is used only in this module and in
+//! `error`.
 //!
-//! Not done here: what a command does (`store`), how its result reads (`memory::tool`), where the
-//! roots lie (the command line says so in a [`McpConfig`]).
+//! Commands are executed by `store`, their results are worded by `memory::tool`, and the location of the memories
+//! comes from the command line in a [`McpConfig`].
 
 mod accept;
 mod caller;
@@ -47,27 +47,27 @@ use self::stdio::StdioTransport;
 
 use crate::limits::{MCP_FLUSH_WAIT, MCP_PARENT_INTERVAL};
 
-/// Why serving ended before the client was done.
+/// An error that ends serving before the client disconnects.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The streams or the signals of this process cannot be used.
+    /// The standard streams or the signal handlers cannot be set up.
     #[error("cannot serve over standard input and output")]
     Stdio(#[source] io::Error),
-    /// The first messages were not those of a client.
-    #[error("the client did not begin as the protocol demands")]
+    /// The first messages were not a valid handshake.
+    #[error("the client did not begin with a valid MCP handshake")]
     Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The server itself failed.
-    #[error("the server stopped in the middle of its work")]
+    /// The task of the server panicked or was aborted.
+    #[error("the MCP server crashed")]
     Crashed(#[source] tokio::task::JoinError),
 }
 
-/// Serves the client at standard input and output until it closes its end or the process gets
-/// SIGINT or SIGTERM; requests in flight are answered first, and a second signal does not wait. The death of
-/// the parent process ends it as a signal does: another process may hold the pipe open for ever.
+/// Serves the client at standard input and output until it closes its end or the process gets SIGINT or SIGTERM.
+/// Requests in flight are answered first; a second signal ends the process at once. The end of the parent process
+/// counts as a signal, because another process may keep the pipe open forever.
 ///
-/// Nothing but protocol is written to standard output. Wants a runtime with IO and time enabled; a
-/// current-thread one is quickest. End that runtime with `shutdown_background`: where standard input
-/// is no pipe, a thread may still wait in a read that nobody will answer.
+/// Only protocol messages are written to standard output. Needs a runtime with IO and time enabled; a
+/// current-thread one is fastest. Shut that runtime down with `shutdown_background`: if standard input is not a pipe, a
+/// thread may still block in a read.
 ///
 /// Keep the log target `rmcp` at `warn` or above: below that it logs whole requests.
 pub async fn serve_stdio(host: McpConfig) -> Result<(), ServeError> {
@@ -82,7 +82,7 @@ pub async fn serve_stdio(host: McpConfig) -> Result<(), ServeError> {
             ended = &mut serving => return ended,
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            () = &mut orphaned => tracing::info!("the parent process has ended"),
+            () = &mut orphaned => tracing::info!("the parent process has ended; shutting down"),
         }
         if stop.is_cancelled() {
             return Ok(());
@@ -91,8 +91,8 @@ pub async fn serve_stdio(host: McpConfig) -> Result<(), ServeError> {
     }
 }
 
-/// Waits until this process has another parent than now: its own has ended. No signal tells of that, so it is
-/// looked up from time to time.
+/// Waits until the parent of this process changes, which happens when it ends. There is no signal for that, so the
+/// parent is polled.
 async fn wait_for_parent_change<P: PartialEq>(parent: impl Fn() -> P) {
     let first = parent();
     while parent() == first {
@@ -100,9 +100,9 @@ async fn wait_for_parent_change<P: PartialEq>(parent: impl Fn() -> P) {
     }
 }
 
-/// Serves one client over a pair of streams, one JSON-RPC message a line, until its end of `input`
-/// or until `stop` is cancelled. Requests in flight are answered first, if they take no longer than
-/// five seconds (the protocol library's own deadline), and a write that has begun is finished.
+/// Serves one client over a pair of streams, one JSON-RPC message per line, until `input` ends or `stop` is cancelled.
+/// Requests in flight are answered first, within five seconds (a time limit of the protocol library). A write that has
+/// begun is finished.
 pub async fn serve<R, W>(
     host: McpConfig,
     input: R,
@@ -113,22 +113,22 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let ending = stop.child_token();
-    let connection = Connection::new(host, ending.clone());
+    let shutdown = stop.child_token();
+    let connection = Connection::new(host, shutdown.clone());
     let calls = connection.calls();
-    let (wire, mut writer) = StdioTransport::open(input, output, ending);
-    let ended = match connection.serve(wire).await {
+    let (wire, mut writer) = StdioTransport::open(input, output, shutdown);
+    let result = match connection.serve(wire).await {
         Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
-        // A client that leaves before it said anything is no error.
+        // A client that disconnects before its first message is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(refused) => Err(ServeError::Handshake(refused.into())),
     };
     calls.close();
     if timeout(MCP_SHUTDOWN_WAIT, calls.wait()).await.is_err() {
-        tracing::warn!(calls = calls.len(), "gave up waiting for tool calls in flight");
+        tracing::warn!(calls = calls.len(), "shutdown timeout: tool calls are still running");
     }
     if timeout(MCP_FLUSH_WAIT, &mut writer).await.is_err() {
         writer.abort();
     }
-    ended
+    result
 }

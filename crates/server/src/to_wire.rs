@@ -1,7 +1,7 @@
-//! From the engine's values to those of the public wire.
+//! Conversion of the engine's values to those of the public wire.
 //!
-//! Nothing is decided here, and everything is spelled out: a field that is added to a value of the
-//! engine is public only when somebody adds it here too.
+//! All fields are written out, so that a field added to a value of the engine becomes public only when it is added
+//! here too. Nothing is decided here. The other direction is `from_wire.rs`.
 
 mod events;
 mod health;
@@ -27,17 +27,17 @@ pub(crate) use events::event;
 pub(crate) use health::{health, repaired};
 pub(crate) use pending::{decisions, proposal};
 
-/// Returns a time as the wire has it: ISO 8601, UTC, milliseconds.
+/// Formats a time as ISO 8601 in UTC, with milliseconds.
 pub(crate) fn time(time: Timestamp) -> String {
     format!("{time:.3}")
 }
 
-/// Returns a number as the wire has it.
+/// Converts a count to the integer type of the wire.
 pub(crate) fn count(count: usize) -> u64 {
     u64::try_from(count).expect("a length fits 64 bits")
 }
 
-/// Returns the word of a mount.
+/// Returns the wire's name of a mount.
 pub(crate) fn mount(mount: Mount) -> &'static str {
     match mount {
         Mount::Scope(scope) => scope.into(),
@@ -45,7 +45,7 @@ pub(crate) fn mount(mount: Mount) -> &'static str {
     }
 }
 
-/// Returns a scope as the task API names it: published clients know two.
+/// Returns the scope that the task API has for a mount. Published clients know only two.
 pub(crate) const fn target_scope(mount: Mount) -> task::TargetScope {
     match mount {
         Mount::Scope(Scope::Global) => task::TargetScope::User,
@@ -53,13 +53,13 @@ pub(crate) const fn target_scope(mount: Mount) -> task::TargetScope {
     }
 }
 
-/// Returns each scope once.
+/// Returns the task API's scopes of some mounts, without duplicates.
 pub(crate) fn target_scopes(mounts: &BTreeSet<Mount>) -> Vec<task::TargetScope> {
     let scopes: BTreeSet<_> = mounts.iter().map(|&mount| target_scope(mount)).collect();
     scopes.into_iter().collect()
 }
 
-/// Returns the context files of a folder as a model is shown them.
+/// Converts loaded context files.
 pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::LoadedContext {
     let files = shown.files.iter().map(loaded_file).collect();
     let skipped = shown.skipped.iter().map(skipped_file).collect();
@@ -77,15 +77,15 @@ fn loaded_file(file: &engine::ShownFile) -> context_files::LoadedFile {
     }
 }
 
-fn skipped_file(one: &engine::SkippedContextSource) -> context_files::SkippedFile {
+fn skipped_file(file: &engine::SkippedContextSource) -> context_files::SkippedFile {
     context_files::SkippedFile {
-        path: one.path.display().to_string(),
-        parent: one.parent.as_ref().map(|parent| parent.display().to_string()),
-        why: one.reason.to_string(),
+        path: file.path.display().to_string(),
+        parent: file.parent.as_ref().map(|parent| parent.display().to_string()),
+        why: file.reason.to_string(),
     }
 }
 
-/// Returns what a model would be shown, and why.
+/// Converts the context of a segment, with the reason why each memory is in it.
 pub(crate) fn explained(
     context: conversation::SegmentContext,
     showing: &engine::SegmentReport,
@@ -116,14 +116,14 @@ fn why_hot(hot: &engine::HotSetEntry) -> String {
     };
     let reason = if hot.pinned { format!("Pinned, {uses}") } else { format!("Not pinned, {uses}") };
     match (hot.shown, hot.unreviewed, hot.full_revision.is_some()) {
-        (_, true, _) => format!("{reason}. Kept out, since nobody here reviewed it."),
+        (_, true, _) => format!("{reason}. Left out, because no person here reviewed it."),
         (true, _, true) => format!("{reason}."),
         (true, _, false) => format!("{reason}. It is long, so only its beginning is shown."),
         (false, ..) => format!("{reason}. There was no room left for it."),
     }
 }
 
-/// Returns whose a context file is.
+/// Converts the scope of a context file.
 pub(crate) const fn context_scope(scope: engine::ContextScope) -> context_files::ContextScope {
     match scope {
         engine::ContextScope::Global => context_files::ContextScope::Global,
@@ -131,11 +131,11 @@ pub(crate) const fn context_scope(scope: engine::ContextScope) -> context_files:
     }
 }
 
-/// Returns a task.
+/// Converts a task.
 pub(crate) fn task(task: &engine::Task) -> task::Task {
     let (mode, scope) = match &task.request {
-        engine::CuratorRequest::Remember(asked) => (Some(asked.context_mode.twin()), asked.scope),
-        engine::CuratorRequest::Forget(asked) => (None, asked.scope),
+        engine::CuratorRequest::Remember(it) => (Some(it.context_mode.twin()), it.scope),
+        engine::CuratorRequest::Forget(it) => (None, it.scope),
         engine::CuratorRequest::Dream | engine::CuratorRequest::Review(_) => (None, None),
     };
     let (result, error) = match &task.state {
@@ -155,7 +155,7 @@ pub(crate) fn task(task: &engine::Task) -> task::Task {
     }
 }
 
-/// Returns a task of a list.
+/// Converts a task of a list.
 pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
     task::ListedTask {
         kind: listed.kind().twin(),
@@ -247,19 +247,21 @@ fn task_error(error: &engine::TaskError) -> task::TaskError {
     }
 }
 
-/// Returns what screening warned of.
+/// Converts the warnings of screening.
 pub(crate) fn warnings(warnings: &[Warning]) -> Vec<memories::Warning> {
-    let warning =
-        |one: &Warning| memories::Warning { rule: one.rule.to_owned(), line: count(one.line) };
+    let warning = |warning: &Warning| memories::Warning {
+        rule: warning.rule.to_owned(),
+        line: count(warning.line),
+    };
     warnings.iter().map(warning).collect()
 }
 
-/// Returns how far a text may be trusted; one that history does not have came from outside.
+/// Returns the trust of a text. A text that history does not know came from outside.
 fn trust(last: Option<&LastWrite>) -> String {
     last.map_or(Trust::Outside, |write| write.trust).to_string()
 }
 
-/// Returns a memory as it was read.
+/// Converts a memory.
 pub(crate) fn memory(
     path: &MemoryPath,
     read: MemoryText,
@@ -276,9 +278,9 @@ pub(crate) fn memory(
     }
 }
 
-/// Returns a memory of a list.
-pub(crate) fn memory_item(known: &MemoryDetails) -> memories::MemoryItem {
-    let listed = &known.entry;
+/// Converts a memory of a list.
+pub(crate) fn memory_item(details: &MemoryDetails) -> memories::MemoryItem {
+    let listed = &details.entry;
     memories::MemoryItem {
         path: listed.path.to_string(),
         scope: listed.path.mount().map_or("", mount).to_owned(),
@@ -288,19 +290,19 @@ pub(crate) fn memory_item(known: &MemoryDetails) -> memories::MemoryItem {
         kind: listed.kind.clone(),
         bytes: listed.bytes,
         modified_at: time(listed.modified_at),
-        revision: known.revision.map(|revision| revision.to_string()),
+        revision: details.revision.map(|revision| revision.to_string()),
         pinned: listed.pinned,
         uses: listed.usage.uses,
         last_used_at: listed.usage.last_used_at.map(time),
-        last_author: known.last_author.map(|actor| actor.to_string()),
-        trust: trust(known.last_write.as_ref()),
-        last_written_at: known.last_write.as_ref().map(|write| time(write.at)),
-        model: known.last_write.as_ref().and_then(|write| write.model.clone()),
-        findings: warnings(&known.findings),
+        last_author: details.last_author.map(|actor| actor.to_string()),
+        trust: trust(details.last_write.as_ref()),
+        last_written_at: details.last_write.as_ref().map(|write| time(write.at)),
+        model: details.last_write.as_ref().and_then(|write| write.model.clone()),
+        findings: warnings(&details.findings),
     }
 }
 
-/// Returns what a model reads after a call.
+/// Converts the result of a call of the memory tool.
 pub(crate) fn tool_reply(rendered: ToolOutput) -> memories::ToolReply {
     let ToolOutput { text, is_error, facts } = rendered;
     let word = |name: &str| facts[name].as_str().map(str::to_owned);
@@ -314,12 +316,12 @@ pub(crate) fn tool_reply(rendered: ToolOutput) -> memories::ToolReply {
     }
 }
 
-/// Returns a change, with what it did to the memories that lie here.
-pub(crate) fn change(change: &MemoryChange, here: &Memories) -> changes::Change {
+/// Converts a change. Files outside of the caller's mounts are left out.
+pub(crate) fn change(change: &MemoryChange, memories: &Memories) -> changes::Change {
     let revision = |revision: Option<Revision>| revision.map(|revision| revision.to_string());
     let file = |file: &memory::change::FileChange| {
-        let path = here.virtual_path(&file.root, &file.path)?;
-        let moved_to = file.moved_to.as_ref().and_then(|to| here.virtual_path(&file.root, to));
+        let path = memories.virtual_path(&file.root, &file.path)?;
+        let moved_to = file.moved_to.as_ref().and_then(|to| memories.virtual_path(&file.root, to));
         Some(changes::ChangedFile {
             path: path.to_string(),
             moved_to: moved_to.map(|path| path.to_string()),
@@ -327,31 +329,31 @@ pub(crate) fn change(change: &MemoryChange, here: &Memories) -> changes::Change 
             after: revision(file.after),
         })
     };
-    let said = &change.provenance;
+    let provenance = &change.provenance;
     changes::Change {
         id: change.id.0,
         at: time(change.at),
         kind: change.kind.to_string(),
-        actor: said.actor.to_string(),
-        trust: said.trust.as_ref().to_owned(),
-        origin: said.origin.clone(),
-        client: said.client.clone(),
-        session: said.session.clone(),
-        task: said.task.clone(),
-        tool_call: said.tool_call.clone(),
-        model: said.model.clone(),
-        note: said.note.clone(),
+        actor: provenance.actor.to_string(),
+        trust: provenance.trust.as_ref().to_owned(),
+        origin: provenance.origin.clone(),
+        client: provenance.client.clone(),
+        session: provenance.session.clone(),
+        task: provenance.task.clone(),
+        tool_call: provenance.tool_call.clone(),
+        model: provenance.model.clone(),
+        note: provenance.note.clone(),
         undoes: change.undoes.map(|id| id.0),
         files: change.files.iter().filter_map(file).collect(),
     }
 }
 
-/// Returns what a change did to the text of a memory.
+/// Converts the diff of a memory.
 pub(crate) fn diff(diff: engine::FileDiff) -> changes::Diff {
     changes::Diff { path: diff.path.to_string(), diff: diff.unified, kept: diff.is_complete }
 }
 
-/// Returns what an undo did.
+/// Converts the report of an undo.
 pub(crate) fn undone(undone: &engine::UndoReport) -> changes::UndoResponse {
     changes::UndoResponse {
         change: undone.change.map(|id| id.0),
@@ -361,7 +363,7 @@ pub(crate) fn undone(undone: &engine::UndoReport) -> changes::UndoResponse {
     }
 }
 
-/// Returns what a model did.
+/// Converts a model run.
 pub(crate) fn model_run(work: &engine::ModelWork) -> protocol::runs::ModelRun {
     protocol::runs::ModelRun {
         number: work.number,
@@ -383,7 +385,7 @@ pub(crate) fn model_run(work: &engine::ModelWork) -> protocol::runs::ModelRun {
     }
 }
 
-/// Returns what a task or a session did.
+/// Converts a run: the changes of a task or session.
 pub(crate) fn run(run: &engine::HistoryRun, status: Option<engine::Status>) -> protocol::runs::Run {
     use protocol::runs::{Run, RunKind};
     let (kind, id) = match &run.source {
@@ -404,13 +406,13 @@ pub(crate) fn run(run: &engine::HistoryRun, status: Option<engine::Status>) -> p
     }
 }
 
-/// Returns what the next dream waits for.
+/// Converts the conditions of the next scheduled dream.
 pub(crate) fn next_dream(next: NextDream) -> status::NextDream {
     let NextDream { not_before, sessions_missing } = next;
     status::NextDream { not_before: not_before.map(time), sessions_missing }
 }
 
-/// Returns how much a scope holds.
+/// Converts the counts of a scope.
 pub(crate) fn scope_stats(root: &RootHealth) -> status::ScopeStats {
     status::ScopeStats {
         scope: mount(root.mount).to_owned(),

@@ -1,7 +1,7 @@
-//! Enums of the engine that the public wire has with the same values.
+//! Conversions between enums of the engine and enums of the wire with the same values.
 //!
-//! The wire's crate knows no other, so each stands on both sides. This list is the one place where they meet: a value that
-//! only one side has does not compile.
+//! The wire's crate depends on no other crate, so such enums are defined twice. A value that only one side has is a
+//! compile error here.
 
 use engine::feed::ContextWrite;
 use engine::{

@@ -304,7 +304,7 @@ fn a_daemon_for_programs_logs_what_failed_as_json() {
     let log = daemon.log();
     let lines = log.lines().map(serde_json::from_str::<Value>);
     let lines: Vec<Value> = lines.collect::<Result<_, _>>().unwrap_or_else(|_| panic!("{log}"));
-    let failed = lines.iter().find(|line| line["message"] == "the machine failed");
+    let failed = lines.iter().find(|line| line["message"] == "operation failed");
     let failed = failed.unwrap_or_else(|| panic!("{log}"));
     assert_eq!((&failed["level"], &failed["code"]), (&json!("ERROR"), &json!("storage_failed")));
     assert!(failed["error"].as_str().unwrap().contains("ermission denied"), "{failed}");

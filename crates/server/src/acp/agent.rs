@@ -1,9 +1,9 @@
-//! The agent: answers a client of the protocol over a pair of streams.
+//! The ACP agent: serves one client over a pair of streams.
 //!
-//! A call of an ext-method by any client is a task in the lane of its workspace, and is answered when that has ended. A
-//! *staged* call, which our own daemon makes, is one attempt that is answered with its edits. There are no sessions,
-//! and whoever asks for one is told so. When the client is gone, so is the agent, in the middle of whatever it does: a
-//! task that it had begun is left to whoever has its turn next.
+//! A call of an ext-method submits a task to the lane of its workspace, and is answered when the task has ended. A
+//! *staged* call, which only Lukasa's daemon makes, runs one attempt and returns its edits without a commit. Requests
+//! for sessions are refused. When the client disconnects, the agent stops at once; a task that it had begun stays in
+//! the lane for another process.
 
 use std::fmt;
 use std::io;
@@ -39,33 +39,34 @@ use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX};
 use crate::line_reader::{LineRead, LineReader};
 use crate::{from_wire, to_wire};
 
-/// By which way tasks come in that are asked for here.
+/// The origin recorded for tasks that are submitted here.
 const ORIGIN: &str = "acp";
 
-/// What cannot be done here, as the product has it whose methods these are.
+/// The JSON-RPC error code for unavailable operations, as in the product that defined these methods.
 const UNAVAILABLE: i32 = -32009;
 
-/// What was tried and failed, as that product has it.
+/// The JSON-RPC error code for failed operations, as in that product.
 const FAILED: i32 = -32099;
 
-/// Finds the workspace of a folder that a client names; `None` is that of this process. A sentence says what is wrong.
+/// A function that finds the workspace of a folder; `None` stands for this process's folder. The error is a message
+/// for the client.
 pub type FindWorkspace = dyn Fn(Option<&Path>) -> Result<Workspace, String> + Send + Sync;
 
-/// What an agent works with.
+/// The configuration of an agent.
 #[derive(Clone)]
 pub struct AcpConfig {
-    /// Carries tasks out, in this process.
+    /// The lanes that run tasks in this process.
     pub lanes: Lanes,
     /// Finds the workspace of a call.
     pub workspace: Arc<FindWorkspace>,
     /// The version of this program.
     pub version: &'static str,
-    /// When a task is given up.
+    /// The time limit of a task.
     pub deadline: Duration,
 }
 
 impl AcpConfig {
-    /// Returns a host with the deadline of tasks.
+    /// Creates a configuration with the default time limit.
     pub fn new(lanes: Lanes, workspace: Arc<FindWorkspace>, version: &'static str) -> Self {
         Self { lanes, workspace, version, deadline: TASK_RUNNER_WAIT }
     }
@@ -77,21 +78,21 @@ impl fmt::Debug for AcpConfig {
     }
 }
 
-/// Why serving ended before the client left.
+/// An error that ends the connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A line was longer than one may be, or could not be read or written.
+    /// A line exceeded the maximal length, or reading or writing failed.
     #[error("the connection with the client failed")]
     Connection(#[source] Error),
 }
 
-/// Serves the client that started this process, until it leaves or `stop` is cancelled.
+/// Serves the client that started this process, until it disconnects or `stop` is cancelled.
 pub async fn serve_stdio(host: AcpConfig, stop: CancellationToken) -> Result<(), ServeError> {
     serve(host, tokio::io::stdin(), tokio::io::stdout(), stop).await
 }
 
-/// Serves one client over a pair of streams, one JSON-RPC message a line, until its end of `input` or until `stop` is
-/// cancelled. What is being done then is stopped, and has two seconds to be answered.
+/// Serves one client over a pair of streams, one JSON-RPC message per line, until `input` ends or `stop` is cancelled.
+/// Running calls are then cancelled, and have two seconds to answer.
 pub async fn serve<R, W>(
     host: AcpConfig,
     input: R,
@@ -102,8 +103,8 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let left = stop.child_token();
-    let calls = Arc::new(CallDispatcher { config: host, disconnected: left.clone() });
+    let disconnected = stop.child_token();
+    let calls = Arc::new(CallDispatcher { config: host, disconnected: disconnected.clone() });
     let version = calls.config.version;
     let connection = Agent
         .v1()
@@ -120,22 +121,24 @@ where
             },
             on_receive_dispatch!(),
         );
-    let transport =
-        agent_client_protocol::Lines::new(line_sink(output), read_lines(input, left.clone()));
+    let transport = agent_client_protocol::Lines::new(
+        line_sink(output),
+        read_lines(input, disconnected.clone()),
+    );
     let mut serving = std::pin::pin!(connection.connect_to(transport));
-    let ended = tokio::select! {
-        ended = &mut serving => ended,
-        () = left.cancelled() => match tokio::time::timeout(CHILD_END_WAIT, serving).await {
-            Ok(ended) => ended,
-            // Nobody listens any more.
+    let result = tokio::select! {
+        result = &mut serving => result,
+        () = disconnected.cancelled() => match tokio::time::timeout(CHILD_END_WAIT, serving).await {
+            Ok(result) => result,
+            // The client is gone, so a late answer would not be read.
             Err(_late) => Ok(()),
         },
     };
-    left.cancel();
-    ended.map_err(ServeError::Connection)
+    disconnected.cancel();
+    result.map_err(ServeError::Connection)
 }
 
-/// Returns what a client is told first. It claims what is true: no session can be loaded, resumed or even begun.
+/// Returns the answer to `initialize`. It declares no session capability, because there are no sessions.
 fn initialize_response(version: &str) -> InitializeResponse {
     let methods = [
         Method::Availability,
@@ -151,31 +154,32 @@ fn initialize_response(version: &str) -> InitializeResponse {
         .agent_capabilities(AgentCapabilities::new().meta(meta))
 }
 
-/// Reads lines up to the end, which `left` tells of; one that is too long is an error and the end.
+/// Returns the lines of the input as a stream. Cancels `disconnected` at the end of the input, and after a line that
+/// is too long, which is an error.
 fn read_lines<R: AsyncRead + Send + Unpin + 'static>(
     input: R,
-    left: CancellationToken,
+    disconnected: CancellationToken,
 ) -> impl futures_util::Stream<Item = io::Result<String>> + Send + 'static {
     let lines = LineReader::new(BufReader::new(input), CHILD_LINE_BYTES_MAX);
-    futures_util::stream::unfold(Some((lines, left)), |open| async move {
-        let (mut lines, left) = open?;
+    futures_util::stream::unfold(Some((lines, disconnected)), |open| async move {
+        let (mut lines, disconnected) = open?;
         let read = tokio::select! {
-            () = left.cancelled() => return None,
+            () = disconnected.cancelled() => return None,
             read = lines.next() => read,
         };
         match read {
             LineRead::Line(line) => {
-                // What is no text is no message either, which the library says.
+                // The library refuses a line with replaced bytes as an invalid message.
                 let line = String::from_utf8_lossy(&line).into_owned();
-                Some((Ok(line), Some((lines, left))))
+                Some((Ok(line), Some((lines, disconnected))))
             }
             LineRead::TooLong => {
-                left.cancel();
-                let what = format!("a message is at most {CHILD_LINE_BYTES_MAX} bytes long");
-                Some((Err(io::Error::new(io::ErrorKind::InvalidData, what)), None))
+                disconnected.cancel();
+                let message = format!("a message is at most {CHILD_LINE_BYTES_MAX} bytes long");
+                Some((Err(io::Error::new(io::ErrorKind::InvalidData, message)), None))
             }
             LineRead::End => {
-                left.cancel();
+                disconnected.cancel();
                 None
             }
         }
@@ -195,15 +199,15 @@ fn line_sink<W: AsyncWrite + Send + Unpin + 'static>(
     .sink_map_err(|error: io::Error| error)
 }
 
-/// Answers calls of one client.
+/// The handler of one client's calls.
 struct CallDispatcher {
     config: AcpConfig,
-    /// The client is gone, or this process is to end.
+    /// Cancelled when the client has disconnected, or this process is to stop.
     disconnected: CancellationToken,
 }
 
 impl CallDispatcher {
-    /// Begins to answer a call of ours; any other is left to the library, which knows no method of that name.
+    /// Starts to answer a call of an ext-method. Other calls are left to the library, which refuses unknown methods.
     fn dispatch(
         self: &Arc<Self>,
         dispatch: Dispatch,
@@ -215,19 +219,19 @@ impl CallDispatcher {
         if let Some(method) = Method::read(message.method()) {
             let calls = Arc::clone(self);
             let cancelled = responder.cancellation();
-            let telling = connection.clone();
+            let client = connection.clone();
             let answering = async move {
                 let stop = calls.disconnected.child_token();
-                let answer = calls.answer(method, message.params(), (&stop, &telling));
+                let answer = calls.answer(method, message.params(), (&stop, &client));
                 let mut answer = std::pin::pin!(answer);
-                let answered = tokio::select! {
-                    answered = &mut answer => answered,
+                let result = tokio::select! {
+                    result = &mut answer => result,
                     () = cancelled.cancelled() => {
                         stop.cancel();
                         answer.await
                     }
                 };
-                responder.respond_with_result(answered)
+                responder.respond_with_result(result)
             };
             connection.spawn(answering)?;
             return Ok(Handled::Yes);
@@ -235,7 +239,7 @@ impl CallDispatcher {
         if is_session_method(message.method()) {
             let data = json!({
                 "errorKind": "no_sessions",
-                "details": "Lukasa keeps memories and holds no conversation.",
+                "details": "Lukasa keeps memories and has no conversations.",
             });
             responder.respond_with_error(Error::method_not_found().data(data))?;
             return Ok(Handled::Yes);
@@ -247,12 +251,12 @@ impl CallDispatcher {
         &self,
         method: Method,
         fields: &Value,
-        (stop, telling): (&CancellationToken, &ConnectionTo<Client>),
+        (stop, client): (&CancellationToken, &ConnectionTo<Client>),
     ) -> Result<Value, Error> {
-        let none = Map::new();
+        let no_fields = Map::new();
         let fields = match fields {
             Value::Object(fields) => fields,
-            Value::Null => &none,
+            Value::Null => &no_fields,
             _ => return Err(invalid(ErrorCode::InvalidArguments)),
         };
         match method {
@@ -260,9 +264,9 @@ impl CallDispatcher {
             Method::Review => {
                 let stage = staged::meta(fields, "stage");
                 let stage = stage.and_then(|stage| serde_json::from_value(stage).ok());
-                let asked = stage.and_then(staged::read_review);
-                let asked = asked.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
-                self.stage(asked, (stop, telling)).await
+                let request = stage.and_then(staged::read_review);
+                let request = request.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
+                self.stage(request, (stop, client)).await
             }
             Method::Task(kind) => {
                 let request = from_wire::request(kind, fields).map_err(invalid)?;
@@ -270,9 +274,10 @@ impl CallDispatcher {
                     None => self.execute(request, fields, stop).await,
                     Some(stage) => {
                         let stage = serde_json::from_value(stage).ok();
-                        let asked = stage.and_then(|stage| staged::read_request(stage, request));
-                        let asked = asked.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
-                        self.stage(asked, (stop, telling)).await
+                        let request = stage.and_then(|stage| staged::read_request(stage, request));
+                        let request =
+                            request.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
+                        self.stage(request, (stop, client)).await
                     }
                 }
             }
@@ -297,7 +302,7 @@ impl CallDispatcher {
         Ok(json!({ "available": available }))
     }
 
-    /// Returns the workspace that a call names, by the folder that clients send.
+    /// Returns the workspace of the folder that a call names, or that of this process.
     fn workspace(&self, fields: &Map<String, Value>) -> Result<Workspace, Error> {
         let named = ["cwd", "workspaceCwd"].into_iter().find_map(|name| fields.get(name));
         let folder = match named {
@@ -309,10 +314,10 @@ impl CallDispatcher {
             }
         };
         (self.config.workspace)(folder.map(Path::new))
-            .map_err(|what| with_message(invalid(ErrorCode::WorkspaceMismatch), &what))
+            .map_err(|message| with_message(invalid(ErrorCode::WorkspaceMismatch), &message))
     }
 
-    /// Has a task done in the lane of its workspace, and answers with what came of it.
+    /// Submits a task to the lane of its workspace, and answers with its result.
     async fn execute(
         &self,
         request: CuratorRequest,
@@ -330,7 +335,7 @@ impl CallDispatcher {
                 return Err(task_error(&TaskError::new(TaskErrorCode::Timeout)));
             }
             () = stop.cancelled() => {
-                // One that only lost its client was asked for all the same, and waits for another process.
+                // A task whose client only disconnected stays in the lane for another process.
                 if !self.disconnected.is_cancelled() {
                     drop(lanes.cancel(&workspace, &task.id, Viewer::Person).await);
                 }
@@ -338,7 +343,7 @@ impl CallDispatcher {
             }
         };
         let ended = ended.map_err(|error| {
-            tracing::warn!(task = %task.id, error = %error_chain(&error), "a task cannot be looked at");
+            tracing::warn!(task = %task.id, error = %error_chain(&error), "failed to read the state of a task");
             task_error(&TaskError::new(TaskErrorCode::failed(kind)))
         })?;
         match ended.map(|task| task.state) {
@@ -350,20 +355,20 @@ impl CallDispatcher {
         }
     }
 
-    /// Makes one attempt for a daemon, and tells it meanwhile what models do: should it lose this process, it still
-    /// knows what that took.
+    /// Runs one attempt for a daemon. Sends progress reports meanwhile, so that the daemon knows the usage of models
+    /// even if this process dies.
     async fn stage(
         &self,
         task: staged::StageRequest,
-        (stop, telling): (&CancellationToken, &ConnectionTo<Client>),
+        (stop, client): (&CancellationToken, &ConnectionTo<Client>),
     ) -> Result<Value, Error> {
         let staged::StageRequest { task, request, workspace } = task;
         let kind = request.kind();
-        // Whoever commits it says for whom.
-        let asker = Requester::client(ORIGIN, None);
+        // A placeholder: the daemon that commits the result records the real requester.
+        let requester = Requester::client(ORIGIN, None);
         let ledger = Arc::new(Ledger::default());
         let job = Job { task, request, workspace, ledger: Arc::clone(&ledger) };
-        let attempt = self.config.lanes.stage(job, &asker, stop);
+        let attempt = self.config.lanes.stage(job, &requester, stop);
         let mut attempt = std::pin::pin!(attempt);
         let staged = loop {
             tokio::select! {
@@ -371,7 +376,7 @@ impl CallDispatcher {
                 staged = &mut attempt => break staged,
                 () = ledger.wait_for_change() => {
                     let report = value(&staged::report_to_wire(&ledger.report()))?;
-                    telling.send_notification(UntypedMessage::new(PROGRESS, report)?)?;
+                    client.send_notification(UntypedMessage::new(PROGRESS, report)?)?;
                 }
             }
         };
@@ -404,7 +409,7 @@ fn answer(staged: &StagedAttempt, report: &engine::RunReport) -> Result<Value, E
     staged::answer_to_wire(staged, report).map_err(|_| Error::internal_error())
 }
 
-/// Returns an error with another fact.
+/// Adds a fact to the data of an error.
 fn with_fact(mut error: Error, name: &str, fact: Value) -> Error {
     if let Some(Value::Object(data)) = &mut error.data {
         data.insert(name.to_owned(), fact);
@@ -412,19 +417,19 @@ fn with_fact(mut error: Error, name: &str, fact: Value) -> Error {
     error
 }
 
-/// Returns an error with a sentence of its own.
-fn with_message(mut error: Error, what: &str) -> Error {
-    what.clone_into(&mut error.message);
+/// Replaces the message of an error.
+fn with_message(mut error: Error, message: &str) -> Error {
+    message.clone_into(&mut error.message);
     error
 }
 
-/// Returns what is wrong with the parameters of a call: the code and the sentence that HTTP has for it.
+/// Returns the error for invalid parameters, with the code and message of HTTP.
 fn invalid(code: ErrorCode) -> Error {
     let error = Error::invalid_params().data(json!({ "errorKind": code.as_ref() }));
     with_message(error, code.meaning())
 }
 
-/// Returns why a task was not taken: the code and the sentence that HTTP has for it.
+/// Returns the error for a task that was not accepted, with the code and message of HTTP.
 fn submit_error(kind: TaskKind, error: &SubmitError) -> Error {
     let code = submit_code(kind, error);
     let number = match error {
@@ -437,7 +442,7 @@ fn submit_error(kind: TaskKind, error: &SubmitError) -> Error {
         | SubmitError::State(_) => FAILED,
     };
     if let SubmitError::State(error) = error {
-        tracing::warn!(error = %error_chain(error), "a task cannot be kept");
+        tracing::warn!(error = %error_chain(error), "failed to store a task");
     }
     let error = Error::new(number, code.meaning()).data(json!({ "errorKind": code.as_ref() }));
     if code == ErrorCode::FeatureDisabled {
@@ -446,7 +451,7 @@ fn submit_error(kind: TaskKind, error: &SubmitError) -> Error {
     error
 }
 
-/// Returns why a task failed: its code, its sentence, and what is known beside that.
+/// Returns the error of a failed task: its code, message, cause and details.
 fn task_error(error: &TaskError) -> Error {
     let number = match error.code {
         TaskErrorCode::ManagedMemoryUnavailable => UNAVAILABLE,

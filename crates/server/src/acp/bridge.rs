@@ -1,9 +1,9 @@
-//! The runner whose tasks are decided in a child process.
+//! A task runner that decides tasks in child processes.
 //!
-//! A child is started when the first task needs one, does one task at a time, and is stopped some time after its last.
-//! It commits nothing: what it decides comes back as data and is entered into the draft of the lane, where access,
-//! screening, caps and pins are looked at as for anybody. One that dies, says what is no message or says nothing is
-//! killed with all that it started; the task is tried once more with a fresh one, and fails after that.
+//! A child is started when a task needs one, runs one task at a time, and is stopped after an idle time. It commits
+//! nothing: its edits come back as data and go into the draft of the lane, where access, screening, limits and pins
+//! are checked as for every caller. A child that exits, sends an invalid message or does not answer is killed with its
+//! process group. The task is then retried once with a new child. Starts that fail are retried with backoff.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -34,28 +34,28 @@ use crate::limits::{
     CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
 };
 
-/// How children are started, and how long they may take.
+/// The settings of child processes: how they are started, and their time limits.
 #[derive(Clone, Debug)]
 pub struct ChildSettings {
-    /// The program: this one.
+    /// The path of this program.
     pub program: PathBuf,
-    /// What it is called with, so that it answers as an agent.
+    /// The arguments that make it serve as an agent.
     pub arguments: Vec<String>,
-    /// All of its environment: nothing else of ours is handed on.
+    /// The whole environment of the child: no other variable of this process is passed on.
     pub environment: Vec<(OsString, OsString)>,
     /// The version of this program, which the child must have.
     pub version: &'static str,
-    /// Whether models decide, so that deciding anew costs more than time.
+    /// Whether models decide, so that a repeated decision costs money.
     pub is_costly: bool,
-    /// How long a child may take from its start to its first answer.
+    /// The time limit from the start of a child to its first answer.
     pub start_wait: Duration,
-    /// When a task is given up.
+    /// The time limit of a task.
     pub deadline: Duration,
-    /// How long a review may take.
+    /// The time limit of a review.
     pub review_wait: Duration,
-    /// How long after its last task a child is stopped; at once if it is zero.
+    /// The idle time after which a child is stopped; zero stops it after each task.
     pub idle_wait: Duration,
-    /// How long nobody tries to start one again after that failed; then twice as long.
+    /// The first backoff after a failed start; it doubles with each failure.
     pub retry_delay: Duration,
 }
 
@@ -77,9 +77,9 @@ impl ChildSettings {
     }
 }
 
-/// Has tasks decided in child processes. Cheap to clone; all clones share the children.
+/// A [`Runner`] that decides tasks in child processes. Cheap to clone; all clones share the children.
 ///
-/// Uses tokio: children belong to the runtime that its methods are awaited in.
+/// Children belong to the tokio runtime in which its methods are awaited.
 #[derive(Clone)]
 pub struct ChildRunner(Arc<ChildPool>);
 
@@ -94,35 +94,35 @@ impl fmt::Debug for ChildRunner {
 struct ChildPool {
     settings: ChildSettings,
     idle: Mutex<IdleChildren>,
-    /// Held by whoever asks whether tasks can be done, so that many who ask need one child.
+    /// Serializes availability queries, so that concurrent ones share a child.
     availability_lock: tokio::sync::Mutex<()>,
     /// Children that are being stopped.
     stop_tasks: TaskTracker,
-    /// Stops those that nobody used for a while.
+    /// The task that stops idle children.
     idle_timer: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-/// The children that have nothing to do.
+/// The idle children, and the backoff of starts.
 #[derive(Default)]
 struct IdleChildren {
-    /// With the time since when; the latest is the last.
+    /// Each with the time since when it is idle; the latest is last.
     peers: Vec<(Peer, Instant)>,
-    /// How often in a row none could be started.
+    /// The number of failed starts in a row.
     failures: u32,
-    /// None is started before.
+    /// No child is started before this time.
     retry_at: Option<Instant>,
 }
 
-/// Why an attempt with one child came to nothing.
+/// The error of an attempt with one child.
 enum AttemptError {
-    /// The child is of no use, and another one may be.
+    /// The child failed; a retry with another one may succeed.
     Broken(PeerError),
-    /// Nothing more is to be tried.
+    /// The task failed; it is not retried.
     Fatal(RunError),
 }
 
 impl ChildRunner {
-    /// Returns a runner without children.
+    /// Creates a runner. It has no children yet.
     pub fn new(settings: ChildSettings) -> Self {
         Self(Arc::new(ChildPool {
             settings,
@@ -133,7 +133,7 @@ impl ChildRunner {
         }))
     }
 
-    /// Stops the children that have nothing to do, and waits for their ends.
+    /// Stops the idle children, and waits until they have ended.
     pub async fn close(&self) {
         self.0.idle_timer.lock().take();
         let peers = std::mem::take(&mut self.0.idle.lock().peers);
@@ -145,7 +145,7 @@ impl ChildRunner {
         self.0.stop_tasks.reopen();
     }
 
-    /// Makes one attempt with one child.
+    /// Runs one attempt of a job with one child.
     async fn attempt(
         &self,
         job: &Job,
@@ -164,28 +164,28 @@ impl ChildRunner {
         let note = |later: &RunReport| job.ledger.replace(before.merged_with(later));
         let parameters = staged::parameters(&job.task, &job.request, &job.workspace);
         let method = method(kind).as_str();
-        let answered = {
-            let hear = |said: Value| {
-                if let Ok(said) = serde_json::from_value(said) {
-                    note(&staged::report_from_wire(&said));
+        let answer = {
+            let on_progress = |report: Value| {
+                if let Ok(report) = serde_json::from_value(report) {
+                    note(&staged::report_from_wire(&report));
                 }
             };
             tokio::select! {
                 biased;
                 () = stop.cancelled() => Err(fatal_error(TaskErrorCode::Cancelled)),
                 () = tokio::time::sleep_until(until) => Err(fatal_error(TaskErrorCode::Timeout)),
-                answered = peer.call(method, parameters, hear) => answered.map_err(AttemptError::Broken),
+                answer = peer.call(method, parameters, on_progress) => answer.map_err(AttemptError::Broken),
             }
         };
-        match answered {
+        match answer {
             Ok(CallAnswer::Result(fields)) => {
                 let read = staged::read_answer(fields, (kind, memories.layout()));
-                let Some(answered) = read else {
+                let Some(answer) = read else {
                     return Err(discard(peer, PeerError::InvalidMessage).await);
                 };
-                note(&answered.report);
+                note(&answer.report);
                 children.release(peer);
-                Ok(answered)
+                Ok(answer)
             }
             Ok(CallAnswer::Refused(refusal)) => {
                 children.release(peer);
@@ -194,35 +194,36 @@ impl ChildRunner {
                 }
                 Err(AttemptError::Fatal(run_error(kind, &refusal)))
             }
-            Err(AttemptError::Broken(why)) => Err(discard(peer, why).await),
-            Err(ended) => {
+            Err(AttemptError::Broken(error)) => Err(discard(peer, error).await),
+            Err(error) => {
+                // Cancelled or out of time: the child may still be working on the task.
                 peer.kill().await;
-                Err(ended)
+                Err(error)
             }
         }
     }
 
-    /// Enters what a child decided, and returns what it reports of that.
+    /// Applies the edits of a child to the draft, and returns the result, reduced to the edits that were applied.
     async fn apply_answer(
         &self,
         job: &Job,
         (memories, draft): (&Memories, &mut Draft),
-        answered: StageAnswer,
+        answer: StageAnswer,
     ) -> Result<TaskResult, RunError> {
         let StageAnswer {
             edits,
             mut result,
             decided_by,
-            decision_reason: because,
+            decision_reason,
             report: _,
-            has_invalid_path: escapes,
-        } = answered;
-        if escapes {
+            has_invalid_path,
+        } = answer;
+        if has_invalid_path {
             return Err(path_escape_error(job.request.kind()));
         }
         let paths = apply_staged_edits((memories, &mut *draft), &job.request, &edits).await?;
-        if let Some(because) = because {
-            draft.set_note(because);
+        if let Some(reason) = decision_reason {
+            draft.set_note(reason);
         }
         if let Some(model) = decided_by {
             draft.set_model(&model);
@@ -231,16 +232,16 @@ impl ChildRunner {
         Ok(result)
     }
 
-    /// Asks a child whether tasks can be done.
+    /// Asks a child whether it can run tasks.
     async fn query_availability(&self, workspace: &Workspace) -> Result<bool, PeerError> {
-        let _alone = self.0.availability_lock.lock().await;
-        let mut why = PeerError::Ended;
+        let _guard = self.0.availability_lock.lock().await;
+        let mut last_error = PeerError::Ended;
         for _ in 0..TASK_ATTEMPTS_MAX {
             let mut peer = self.0.acquire().await?;
             let method = Method::Availability.as_str();
-            let asked = peer.call(method, staged::workspace_parameters(workspace), |_| ());
-            let asked = tokio::time::timeout(self.0.settings.start_wait, asked).await;
-            match asked.unwrap_or(Err(PeerError::TimedOut)) {
+            let call = peer.call(method, staged::workspace_parameters(workspace), |_| ());
+            let answer = tokio::time::timeout(self.0.settings.start_wait, call).await;
+            match answer.unwrap_or(Err(PeerError::TimedOut)) {
                 Ok(CallAnswer::Result(answer)) => {
                     self.0.release(peer);
                     return Ok(answer["available"] == true);
@@ -249,31 +250,31 @@ impl ChildRunner {
                     self.0.release(peer);
                     return Err(PeerError::AvailabilityUnknown);
                 }
-                Err(broken) => {
-                    peer.log_failure(&broken);
+                Err(error) => {
+                    peer.log_failure(&error);
                     peer.kill().await;
-                    why = broken;
+                    last_error = error;
                 }
             }
         }
-        Err(why)
+        Err(last_error)
     }
 }
 
 impl ChildPool {
-    /// Returns a child that has nothing to do, or a new one.
+    /// Returns an idle child that is alive, or starts a new one.
     async fn acquire(&self) -> Result<Peer, PeerError> {
         loop {
-            let resting = self.idle.lock().peers.pop();
-            let Some((mut peer, _)) = resting else { break };
+            let idle = self.idle.lock().peers.pop();
+            let Some((mut peer, _)) = idle else { break };
             if peer.is_alive() {
                 return Ok(peer);
             }
         }
         if let Some(left) = self.start_delay() {
             let left = left.as_secs() + 1;
-            let what = format!("it failed before, and is tried again in {left} s");
-            return Err(PeerError::NotStarted(what));
+            let reason = format!("the last start failed; next retry in {left} s");
+            return Err(PeerError::NotStarted(reason));
         }
         let settings = &self.settings;
         let start = ChildCommand {
@@ -284,19 +285,19 @@ impl ChildPool {
             start_timeout: settings.start_wait,
         };
         let started = Peer::start(&start).await;
-        let mut resting = self.idle.lock();
+        let mut idle = self.idle.lock();
         if started.is_ok() {
-            (resting.failures, resting.retry_at) = (0, None);
+            (idle.failures, idle.retry_at) = (0, None);
         } else {
-            let doublings = 2_u32.saturating_pow(resting.failures);
+            let doublings = 2_u32.saturating_pow(idle.failures);
             let delay = settings.retry_delay.saturating_mul(doublings).min(CHILD_RETRY_DELAY_MAX);
-            resting.failures = resting.failures.saturating_add(1);
-            resting.retry_at = Some(Instant::now() + delay);
+            idle.failures = idle.failures.saturating_add(1);
+            idle.retry_at = Some(Instant::now() + delay);
         }
         started
     }
 
-    /// The same for a task, which waits until one may be started again.
+    /// Like [`Self::acquire`], but first waits for the end of the backoff.
     async fn acquire_when_allowed(&self) -> Result<Peer, PeerError> {
         if self.idle.lock().peers.is_empty()
             && let Some(left) = self.start_delay()
@@ -306,14 +307,14 @@ impl ChildPool {
         self.acquire().await
     }
 
-    /// Returns how long none may be started.
+    /// Returns the rest of the backoff.
     fn start_delay(&self) -> Option<Duration> {
-        let not_before = self.idle.lock().retry_at?;
-        let left = not_before.saturating_duration_since(Instant::now());
+        let retry_at = self.idle.lock().retry_at?;
+        let left = retry_at.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
-    /// Keeps a child for the next task, for a while.
+    /// Keeps a child for the next task until the idle time is over.
     fn release(self: &Arc<Self>, peer: Peer) {
         if self.settings.idle_wait.is_zero() {
             self.stop(peer);
@@ -327,21 +328,21 @@ impl ChildPool {
         drop(self.stop_tasks.spawn(peer.end()));
     }
 
-    /// Sees to it that whoever rests for too long is stopped.
+    /// Starts the task that stops children after the idle time.
     fn schedule_idle_stop(self: &Arc<Self>) {
         let (children, wait) = (Arc::downgrade(self), self.settings.idle_wait);
         let stopping = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(wait).await;
                 let Some(children) = children.upgrade() else { return };
-                let (gone, is_empty) = {
-                    let mut resting = children.idle.lock();
-                    let is_old = |(_, since): &(Peer, Instant)| since.elapsed() >= wait;
-                    let count = resting.peers.iter().take_while(|one| is_old(one)).count();
-                    let gone: Vec<_> = resting.peers.drain(..count).collect();
-                    (gone, resting.peers.is_empty())
+                let (expired, is_empty) = {
+                    let mut idle = children.idle.lock();
+                    let is_expired = |(_, since): &(Peer, Instant)| since.elapsed() >= wait;
+                    let count = idle.peers.iter().take_while(|peer| is_expired(peer)).count();
+                    let expired: Vec<_> = idle.peers.drain(..count).collect();
+                    (expired, idle.peers.is_empty())
                 };
-                for (peer, _) in gone {
+                for (peer, _) in expired {
                     children.stop(peer);
                 }
                 if is_empty {
@@ -353,30 +354,31 @@ impl ChildPool {
     }
 }
 
-/// Kills a child that is of no use.
-async fn discard(peer: Peer, why: PeerError) -> AttemptError {
-    peer.log_failure(&why);
+/// Logs the failure of a child and kills it.
+async fn discard(peer: Peer, error: PeerError) -> AttemptError {
+    peer.log_failure(&error);
     peer.kill().await;
-    AttemptError::Broken(why)
+    AttemptError::Broken(error)
 }
 
 const fn fatal_error(code: TaskErrorCode) -> AttemptError {
     AttemptError::Fatal(RunError::Failed(TaskError::new(code)))
 }
 
-/// Returns why a task failed that a child refused.
+/// Converts the refusal of a child to the error of the task.
 fn run_error(kind: TaskKind, PeerRefusal { data, .. }: &PeerRefusal) -> RunError {
     let word = |name: &str| data[name].as_str();
-    let told = word("errorKind").unwrap_or_default();
-    if told == "conflict" {
+    let error_kind = word("errorKind").unwrap_or_default();
+    if error_kind == "conflict" {
         return RunError::Conflict;
     }
-    let known: Option<TaskErrorCode> = told.parse().ok();
-    // Nobody took it back, and there is no workspace in the child that could go.
-    let is_ours = |code: &TaskErrorCode| {
+    let code: Option<TaskErrorCode> = error_kind.parse().ok();
+    // The daemon cancels tasks and removes workspaces, never the child: it must not claim either.
+    let is_plausible = |code: &TaskErrorCode| {
         !matches!(code, TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved)
     };
-    let mut error = TaskError::new(known.filter(is_ours).unwrap_or(TaskErrorCode::failed(kind)));
+    let mut error =
+        TaskError::new(code.filter(is_plausible).unwrap_or(TaskErrorCode::failed(kind)));
     let cause = word("cause").and_then(|code| code.parse().ok());
     if let Some(cause) = cause {
         error = error.caused_by(cause);
@@ -385,7 +387,7 @@ fn run_error(kind: TaskKind, PeerRefusal { data, .. }: &PeerRefusal) -> RunError
     error.with_details(details).into()
 }
 
-/// Returns the method that does work of this kind.
+/// Returns the method for tasks of this kind.
 const fn method(kind: TaskKind) -> Method {
     match kind {
         TaskKind::Remember => Method::Task(task::TaskKind::Remember),
@@ -395,7 +397,7 @@ const fn method(kind: TaskKind) -> Method {
     }
 }
 
-/// Takes out of a result what was not edited: a child may say that it did more than it did.
+/// Removes from a result what was not edited, because a child may claim more than it did.
 fn retain_edited(result: &mut TaskResult, paths: &[MemoryPath]) {
     let mounts =
         |mount: &memory::path::Mount| paths.iter().any(|path| path.mount().as_ref() == Some(mount));
@@ -404,7 +406,7 @@ fn retain_edited(result: &mut TaskResult, paths: &[MemoryPath]) {
         TaskDetails::Remember { files_touched } | TaskDetails::Review { files_touched, .. } => {
             files_touched.retain(|path| paths.contains(path));
         }
-        TaskDetails::Forget { removed, .. } => removed.retain(|one| paths.contains(&one.path)),
+        TaskDetails::Forget { removed, .. } => removed.retain(|entry| paths.contains(&entry.path)),
         TaskDetails::Dream { .. } => {}
     }
 }
@@ -419,9 +421,9 @@ impl Runner for ChildRunner {
         if !workspace.memory_enabled || workspace.binding.read_only {
             return Ok(false);
         }
-        self.query_availability(workspace).await.map_err(|broken| {
+        self.query_availability(workspace).await.map_err(|error| {
             let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
-            failed.with_details(&broken.to_string())
+            failed.with_details(&error.to_string())
         })
     }
 
@@ -438,19 +440,19 @@ impl Runner for ChildRunner {
     ) -> Result<TaskResult, RunError> {
         let kind = job.request.kind();
         let wait = match kind {
-            // The child gives up by itself before that.
+            // Longer than the child's own time limit, so that its error arrives.
             TaskKind::Review => self.0.settings.review_wait + CHILD_END_WAIT,
             TaskKind::Remember | TaskKind::Forget | TaskKind::Dream => self.0.settings.deadline,
         };
         let until = Instant::now() + wait;
-        let mut why = String::new();
+        let mut last_error = String::new();
         for _ in 0..TASK_ATTEMPTS_MAX {
             match self.attempt(job, memories, (stop, until)).await {
-                Ok(answered) => return self.apply_answer(job, (memories, draft), answered).await,
+                Ok(answer) => return self.apply_answer(job, (memories, draft), answer).await,
                 Err(AttemptError::Fatal(error)) => return Err(error),
-                Err(AttemptError::Broken(broken)) => why = broken.to_string(),
+                Err(AttemptError::Broken(error)) => last_error = error.to_string(),
             }
         }
-        Err(TaskError::new(TaskErrorCode::failed(kind)).with_details(&why).into())
+        Err(TaskError::new(TaskErrorCode::failed(kind)).with_details(&last_error).into())
     }
 }

@@ -1,8 +1,8 @@
-//! A child process and the calls that are made to it, one at a time.
+//! A child process, and JSON-RPC calls to it, one at a time.
 //!
-//! Nothing that a child does is trusted. It leads a process group of its own, which is killed as a whole; a line has a
-//! longest length; what is no answer to the call that was made, or no JSON-RPC at all, is the end of it. What it says of
-//! its troubles is drained, and only its last words are kept. Whoever drops a peer has killed it.
+//! The child is not trusted. It leads a process group of its own, which is killed as a whole. Its lines have a maximal
+//! length, and any message other than an answer to the current call or a notification is an error. Its standard error
+//! is drained, and the last bytes are kept for the log. Dropping a [`Peer`] kills the process group.
 
 use std::ffi::OsString;
 use std::io;
@@ -27,46 +27,44 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_STDERR_BYTES_MAX};
 use crate::line_reader::{LineRead, LineReader};
 
-/// How a child is started.
+/// The command line, environment and expected version of a child.
 #[derive(Clone, Debug)]
 pub(super) struct ChildCommand {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
-    /// All of its environment.
+    /// The whole environment.
     pub(super) environment: Vec<(OsString, OsString)>,
-    /// The version that it must have.
+    /// The version that the child must report.
     pub(super) version: &'static str,
-    /// How long it may take.
+    /// The time limit until it has reported its version.
     pub(super) start_timeout: Duration,
 }
 
-/// Why a child is of no use any more. Says nothing that the child said.
+/// A failure of a child. The messages contain no text of the child, which is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PeerError {
-    /// It cannot be started.
+    /// The process did not start.
     #[error("the child process cannot be started: {0}")]
     NotStarted(String),
-    /// It is none of ours.
+    /// The process is not this program in this version.
     #[error("the child process is another program, or another version of this one")]
     ProgramMismatch,
-    /// It is gone.
-    #[error("the child process ended in the middle of its work")]
+    /// The process ended during a call.
+    #[error("the child process ended before its answer")]
     Ended,
-    /// It does not take what it is told.
-    #[error("the child process does not listen")]
+    /// The process does not read its input.
+    #[error("the child process closed its input")]
     InputClosed,
-    /// It does not know whether tasks can be done.
-    #[error("the child process cannot say whether tasks can be done")]
+    /// The process refused the availability query.
+    #[error("the child process cannot determine whether tasks are available")]
     AvailabilityUnknown,
-    /// It said what is no message.
-    #[error("the child process answered with what is no message of the protocol")]
+    /// The process sent something other than the expected answer.
+    #[error("the child process sent an invalid message")]
     InvalidMessage,
-    /// Its message has no end.
-    #[error(
-        "the child process answered with more than {CHILD_LINE_BYTES_MAX} bytes in one message"
-    )]
+    /// A message exceeds the maximal length.
+    #[error("the child process sent a message of more than {CHILD_LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// It is silent.
+    /// The time limit was exceeded.
     #[error("the child process did not answer in time")]
     TimedOut,
 }
@@ -79,15 +77,15 @@ pub(super) enum CallAnswer {
     Refused(PeerRefusal),
 }
 
-/// A child's answer that it cannot, or will not.
+/// The JSON-RPC error of a child.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct PeerRefusal {
-    /// What belongs to it.
+    /// The `data` of the error.
     #[serde(default)]
     pub(super) data: Value,
 }
 
-/// What a child may say.
+/// A message of a child: an answer or a notification.
 #[derive(Debug, Deserialize)]
 struct PeerMessage {
     jsonrpc: String,
@@ -103,29 +101,29 @@ struct PeerMessage {
     error: Option<PeerRefusal>,
 }
 
-/// Tells a result that is null from none.
+/// Distinguishes `"result": null` from a missing result.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
-/// The last words of a child.
+/// The last bytes of a child's standard error.
 #[derive(Debug, Default)]
 struct StderrTail(Mutex<Vec<u8>>);
 
 impl StderrTail {
-    fn append(&self, said: &[u8]) {
-        let mut words = self.0.lock();
-        words.extend_from_slice(said);
-        let more = words.len().saturating_sub(CHILD_STDERR_BYTES_MAX);
-        words.drain(..more);
+    fn append(&self, bytes: &[u8]) {
+        let mut tail = self.0.lock();
+        tail.extend_from_slice(bytes);
+        let excess = tail.len().saturating_sub(CHILD_STDERR_BYTES_MAX);
+        tail.drain(..excess);
     }
 }
 
-/// A child process that answers.
+/// A running child process.
 #[derive(Debug)]
 pub(super) struct Peer {
     process: Child,
-    /// Its process group; `None` once it was waited for, since its number may be another's then.
+    /// The process group; `None` after the process was reaped, because the kernel may reuse its number.
     group: Option<Pid>,
     input: Option<ChildStdin>,
     lines: LineReader<BufReader<ChildStdout>>,
@@ -135,16 +133,16 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts a child and waits until it has said who it is.
-    pub(super) async fn start(how: &ChildCommand) -> Result<Self, PeerError> {
+    /// Starts a child and waits until it has reported its version.
+    pub(super) async fn start(child: &ChildCommand) -> Result<Self, PeerError> {
         let mut peer =
-            Self::spawn(how).map_err(|error| PeerError::NotStarted(error.to_string()))?;
-        match timeout(how.start_timeout, peer.initialize(how.version)).await {
+            Self::spawn(child).map_err(|error| PeerError::NotStarted(error.to_string()))?;
+        match timeout(child.start_timeout, peer.initialize(child.version)).await {
             Ok(Ok(())) => Ok(peer),
-            Ok(Err(broken)) => {
-                peer.log_failure(&broken);
+            Ok(Err(error)) => {
+                peer.log_failure(&error);
                 peer.kill().await;
-                Err(broken)
+                Err(error)
             }
             Err(_late) => {
                 peer.log_failure(&PeerError::TimedOut);
@@ -154,14 +152,14 @@ impl Peer {
         }
     }
 
-    fn spawn(how: &ChildCommand) -> io::Result<Self> {
-        let mut command = Command::new(&how.program);
+    fn spawn(child: &ChildCommand) -> io::Result<Self> {
+        let mut command = Command::new(&child.program);
         command
             .arg0("lukasa")
-            .args(&how.arguments)
+            .args(&child.arguments)
             .env_clear()
-            .envs(how.environment.iter().map(|(name, value)| (name, value)))
-            // It is told which folders it is about, and keeps none from being removed.
+            .envs(child.environment.iter().map(|(name, value)| (name, value)))
+            // Calls name their folders; a working directory would only keep a folder busy.
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -169,49 +167,49 @@ impl Peer {
             .process_group(0)
             .kill_on_drop(true);
         let mut process = command.spawn()?;
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let broken_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let input = process.stdin.take().ok_or_else(gone)?;
-        let output = process.stdout.take().ok_or_else(gone)?;
-        let troubles = process.stderr.take().ok_or_else(gone)?;
-        let words = Arc::new(StderrTail::default());
-        let listening = tokio::spawn(read_stderr(troubles, Arc::clone(&words)));
+        let input = process.stdin.take().ok_or_else(broken_pipe)?;
+        let output = process.stdout.take().ok_or_else(broken_pipe)?;
+        let stderr = process.stderr.take().ok_or_else(broken_pipe)?;
+        let stderr_tail = Arc::new(StderrTail::default());
+        let stderr_task = tokio::spawn(read_stderr(stderr, Arc::clone(&stderr_tail)));
         Ok(Self {
             process,
             group,
             input: Some(input),
             lines: LineReader::new(BufReader::new(output), CHILD_LINE_BYTES_MAX),
-            stderr_tail: words,
-            _stderr_task: AbortOnDropHandle::new(listening),
+            stderr_tail,
+            _stderr_task: AbortOnDropHandle::new(stderr_task),
             calls: 0,
         })
     }
 
     async fn initialize(&mut self, version: &str) -> Result<(), PeerError> {
-        let ours = InitializeRequest::new(ProtocolVersion::V1)
+        let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_info(Implementation::new("lukasa", version));
-        let ours = serde_json::to_value(ours).map_err(|_| PeerError::InvalidMessage)?;
-        let CallAnswer::Result(told) = self.call("initialize", ours, |_| ()).await? else {
+        let request = serde_json::to_value(request).map_err(|_| PeerError::InvalidMessage)?;
+        let CallAnswer::Result(answer) = self.call("initialize", request, |_| ()).await? else {
             return Err(PeerError::ProgramMismatch);
         };
-        let told: InitializeResponse =
-            serde_json::from_value(told).map_err(|_| PeerError::InvalidMessage)?;
-        let is_ours = told.agent_info.is_some_and(|info| info.version == version);
-        let meta = told.agent_capabilities.meta.unwrap_or_default();
+        let answer: InitializeResponse =
+            serde_json::from_value(answer).map_err(|_| PeerError::InvalidMessage)?;
+        let is_same_version = answer.agent_info.is_some_and(|info| info.version == version);
+        let meta = answer.agent_capabilities.meta.unwrap_or_default();
         let stage = meta.get("lukasa").and_then(|lukasa| lukasa.get("stage"));
-        if is_ours && stage == Some(&json!(STAGE_VERSION)) {
+        if is_same_version && stage == Some(&json!(STAGE_VERSION)) {
             Ok(())
         } else {
             Err(PeerError::ProgramMismatch)
         }
     }
 
-    /// Makes a call and returns its answer. `hear` is handed what the child tells meanwhile of what models did.
+    /// Sends a call and waits for its answer. `on_progress` gets the child's progress reports of model runs meanwhile.
     pub(super) async fn call(
         &mut self,
         method: &str,
         parameters: Value,
-        mut hear: impl FnMut(Value) + Send,
+        mut on_progress: impl FnMut(Value) + Send,
     ) -> Result<CallAnswer, PeerError> {
         self.calls += 1;
         let id = json!(self.calls);
@@ -225,17 +223,17 @@ impl Peer {
         };
         written.await.map_err(|_: io::Error| PeerError::InputClosed)?;
         loop {
-            let said = match self.lines.next().await {
+            let message = match self.lines.next().await {
                 LineRead::Line(line) => serde_json::from_slice::<PeerMessage>(&line).ok(),
                 LineRead::TooLong => return Err(PeerError::TooLong),
                 LineRead::End => return Err(PeerError::Ended),
             };
-            match said {
+            match message {
                 Some(PeerMessage { jsonrpc, id: None, method: Some(method), params, .. })
                     if jsonrpc == "2.0" =>
                 {
                     if method == PROGRESS {
-                        hear(params);
+                        on_progress(params);
                     }
                 }
                 Some(PeerMessage {
@@ -252,35 +250,35 @@ impl Peer {
         }
     }
 
-    /// Tells whether it still runs.
+    /// Checks whether the process is running.
     pub(super) fn is_alive(&mut self) -> bool {
         let is_alive = matches!(self.process.try_wait(), Ok(None));
         if !is_alive {
-            // It was waited for just now, so that its number may be another's.
+            // It was reaped just now, so its number may be reused.
             self.group = None;
         }
         is_alive
     }
 
-    /// Logs why it is of no use, with its last words, cleaned as what is told of a task.
-    pub(super) fn log_failure(&self, why: &PeerError) {
-        let words = self.stderr_tail.0.lock();
-        let words = redact_for_display(&String::from_utf8_lossy(&words)).unwrap_or_default();
-        tracing::warn!(%why, words, "a child process is given up");
+    /// Logs the failure of the child with the last bytes of its standard error, redacted.
+    pub(super) fn log_failure(&self, error: &PeerError) {
+        let stderr = self.stderr_tail.0.lock();
+        let stderr = redact_for_display(&String::from_utf8_lossy(&stderr)).unwrap_or_default();
+        tracing::warn!(%error, stderr, "child process failed and is killed");
     }
 
-    /// Lets it end by itself, and kills what is left of it after two seconds.
+    /// Closes the input, so that the process exits by itself, and kills its group after two seconds.
     pub(super) async fn end(mut self) {
         drop(self.input.take());
-        let ended = async { while let LineRead::Line(_) = self.lines.next().await {} };
-        drop(timeout(CHILD_END_WAIT, ended).await);
+        let end_of_output = async { while let LineRead::Line(_) = self.lines.next().await {} };
+        drop(timeout(CHILD_END_WAIT, end_of_output).await);
         self.kill().await;
     }
 
-    /// Kills it and all that it started.
+    /// Kills the process group and reaps the process.
     pub(super) async fn kill(mut self) {
         self.kill_group();
-        // Nothing survives that, but a process may take its time in the kernel.
+        // No process survives SIGKILL, but one may be in an uninterruptible system call for a while.
         if let Ok(Ok(_)) = timeout(CHILD_END_WAIT, self.process.wait()).await {
             self.group = None;
         }
@@ -290,8 +288,8 @@ impl Peer {
         if let Some(group) = self.group
             && let Err(error) = kill_process_group(group, Signal::KILL)
         {
-            // Whoever is gone already cannot be killed.
-            tracing::debug!(%error, "no child process to kill");
+            // It has most likely exited already.
+            tracing::debug!(%error, "failed to kill the process group of a child");
         }
     }
 }
@@ -302,13 +300,13 @@ impl Drop for Peer {
     }
 }
 
-/// Keeps the last words of a child, and the pipe from filling up.
-async fn read_stderr(mut troubles: ChildStderr, words: Arc<StderrTail>) {
-    let mut part = vec![0; CHILD_STDERR_BYTES_MAX];
+/// Drains the standard error of a child, so that its pipe never fills up, and keeps the last bytes.
+async fn read_stderr(mut stderr: ChildStderr, tail: Arc<StderrTail>) {
+    let mut buffer = vec![0; CHILD_STDERR_BYTES_MAX];
     loop {
-        match troubles.read(&mut part).await {
+        match stderr.read(&mut buffer).await {
             Ok(0) | Err(_) => return,
-            Ok(count) => words.append(&part[..count]),
+            Ok(count) => tail.append(&buffer[..count]),
         }
     }
 }

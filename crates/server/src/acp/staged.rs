@@ -1,7 +1,7 @@
-//! Between the engine's values and what daemon and child say to each other.
+//! Encoding and decoding of the messages between a daemon and its child processes.
 //!
-//! Both directions are here, side by side, since each is the other's reverse. What comes from a child is read with
-//! suspicion: `None` stands for whatever is not as a child of this version says it.
+//! Both directions are in this file, because each is the inverse of the other. A child is not trusted: a value that a
+//! child of this version would not send decodes to `None`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,18 +25,18 @@ use serde_json::{Map, Value, json};
 use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
-/// More than any model takes for a task: what is above that is no count.
+/// The upper bound of token counts of a child; no real task reaches it.
 const COUNT_MAX: u64 = 1_000_000_000_000;
 
-/// Returns what a child is asked, as the parameters of a call.
+/// Encodes a task as the parameters of a call.
 pub(super) fn parameters(task: &TaskId, request: &CuratorRequest, workspace: &Workspace) -> Value {
     let scope = match request {
-        CuratorRequest::Remember(asked) => asked.scope,
-        CuratorRequest::Forget(asked) => asked.scope,
+        CuratorRequest::Remember(remember) => remember.scope,
+        CuratorRequest::Forget(forget) => forget.scope,
         CuratorRequest::Dream | CuratorRequest::Review(_) => None,
     };
     let review = match request {
-        CuratorRequest::Review(asked) => Some(review_to_wire(asked)),
+        CuratorRequest::Review(review) => Some(review_to_wire(review)),
         CuratorRequest::Remember(_) | CuratorRequest::Forget(_) | CuratorRequest::Dream => None,
     };
     let stage = StageParams {
@@ -48,46 +48,43 @@ pub(super) fn parameters(task: &TaskId, request: &CuratorRequest, workspace: &Wo
     };
     let mut fields = json!({ "_meta": { "lukasa": { "stage": stage } } });
     match request {
-        CuratorRequest::Remember(asked) => {
-            fields["content"] = asked.content.clone().into();
-            let mode: task::ContextMode = asked.context_mode.twin();
+        CuratorRequest::Remember(remember) => {
+            fields["content"] = remember.content.clone().into();
+            let mode: task::ContextMode = remember.context_mode.twin();
             fields["contextMode"] = mode.as_ref().into();
         }
-        CuratorRequest::Forget(asked) => {
-            fields["query"] = asked.query.clone().into();
-            fields["filePath"] = asked.file.as_ref().map(ToString::to_string).into();
+        CuratorRequest::Forget(forget) => {
+            fields["query"] = forget.query.clone().into();
+            fields["filePath"] = forget.file.as_ref().map(ToString::to_string).into();
         }
         CuratorRequest::Dream | CuratorRequest::Review(_) => {}
     }
     fields
 }
 
-fn review_to_wire(asked: &ReviewRequest) -> StageReview {
-    let message = |one: &ReviewMessage| (one.role.as_ref().to_owned(), one.text.clone());
+fn review_to_wire(review: &ReviewRequest) -> StageReview {
+    let pair = |message: &ReviewMessage| (message.role.as_ref().to_owned(), message.text.clone());
     StageReview {
-        session: asked.session.clone(),
-        turns: asked.turns,
-        moment: asked.trigger.as_ref().to_owned(),
-        messages: asked.messages.iter().map(message).collect(),
+        session: review.session.clone(),
+        turns: review.turns,
+        moment: review.trigger.as_ref().to_owned(),
+        messages: review.messages.iter().map(pair).collect(),
     }
 }
 
-/// Reads the review that a daemon asks for.
+/// Decodes a review.
 pub(super) fn read_review(stage: StageParams) -> Option<StageRequest> {
     let StageReview { session, turns, moment, messages } = stage.review.clone()?;
     let messages = messages.into_iter().enumerate();
-    let message = |(at, (role, text)): (usize, (String, String))| {
-        Some(ReviewMessage { id: format!("m{}", at + 1), role: role.parse().ok()?, text })
+    let message = |(index, (role, text)): (usize, (String, String))| {
+        Some(ReviewMessage { id: format!("m{}", index + 1), role: role.parse().ok()?, text })
     };
     let messages = messages.map(message).collect::<Option<_>>()?;
-    let moment = moment.parse().ok()?;
-    read_request(
-        stage,
-        CuratorRequest::Review(ReviewRequest { session, turns, trigger: moment, messages }),
-    )
+    let trigger = moment.parse().ok()?;
+    read_request(stage, CuratorRequest::Review(ReviewRequest { session, turns, trigger, messages }))
 }
 
-/// Returns what a child is asked about a workspace alone.
+/// Encodes a workspace as the parameters of an availability query.
 pub(super) fn workspace_parameters(workspace: &Workspace) -> Value {
     json!({ "_meta": { "lukasa": { "workspace": stage_workspace(workspace) } } })
 }
@@ -117,7 +114,7 @@ fn stage_workspace(workspace: &Workspace) -> StageWorkspace {
     }
 }
 
-/// Reads a workspace of a daemon.
+/// Decodes a workspace.
 pub(super) fn read_workspace(of: StageWorkspace) -> Option<Workspace> {
     let mounted = match (of.workspace_id, of.of_checkout) {
         (Some(id), _) => WorkspaceChoice::Id(id.parse().ok()?),
@@ -135,7 +132,7 @@ pub(super) fn read_workspace(of: StageWorkspace) -> Option<Workspace> {
     Some(Workspace::new(of.cwd.into(), binding))
 }
 
-/// What a daemon asked for.
+/// A decoded request of a daemon.
 #[derive(Debug)]
 pub(super) struct StageRequest {
     pub(super) task: TaskId,
@@ -143,7 +140,7 @@ pub(super) struct StageRequest {
     pub(super) workspace: Workspace,
 }
 
-/// Reads what a daemon asks for, beside the request that any client could make.
+/// Decodes the part of a task that only a daemon sends, and adds it to the request.
 pub(super) fn read_request(
     stage: StageParams,
     mut request: CuratorRequest,
@@ -151,10 +148,10 @@ pub(super) fn read_request(
     if stage.v != STAGE_VERSION {
         return None;
     }
-    let wanted = stage.scope.map(|scope| scope.parse()).transpose().ok()?;
+    let scope = stage.scope.map(|scope| scope.parse()).transpose().ok()?;
     match &mut request {
-        CuratorRequest::Remember(asked) => asked.scope = wanted,
-        CuratorRequest::Forget(asked) => asked.scope = wanted,
+        CuratorRequest::Remember(remember) => remember.scope = scope,
+        CuratorRequest::Forget(forget) => forget.scope = scope,
         CuratorRequest::Dream | CuratorRequest::Review(_) => {}
     }
     let task: TaskId = stage.task.parse().ok()?;
@@ -162,7 +159,7 @@ pub(super) fn read_request(
     Some(StageRequest { task, request, workspace: read_workspace(stage.workspace)? })
 }
 
-/// Returns what a child answers.
+/// Encodes the answer of a child.
 pub(super) fn answer_to_wire(
     staged: &StagedAttempt,
     report: &RunReport,
@@ -212,12 +209,15 @@ fn proposal_to_wire(proposal: &Proposal) -> StagedProposal {
         relies_on: proposal
             .relies_on
             .iter()
-            .map(|kept| ProposalDependency { path: kept.path.to_string(), text: kept.text.clone() })
+            .map(|entry| ProposalDependency {
+                path: entry.path.to_string(),
+                text: entry.text.clone(),
+            })
             .collect(),
     }
 }
 
-/// Returns what models did, as it is told.
+/// Encodes a report of model runs.
 pub(super) fn report_to_wire(report: &RunReport) -> WorkReport {
     WorkReport {
         agent: report.agent.map(str::to_owned),
@@ -234,7 +234,7 @@ pub(super) fn report_to_wire(report: &RunReport) -> WorkReport {
     }
 }
 
-/// Reads what models did.
+/// Decodes a report of model runs. Its texts are redacted and its counts bounded.
 pub(super) fn report_from_wire(report: &WorkReport) -> RunReport {
     let count = |count: u64| count.min(COUNT_MAX);
     RunReport {
@@ -254,7 +254,7 @@ pub(super) fn report_from_wire(report: &WorkReport) -> RunReport {
     }
 }
 
-/// What a child answered.
+/// A decoded answer of a child.
 #[derive(Debug)]
 pub(super) struct StageAnswer {
     pub(super) edits: Vec<StagedEdit>,
@@ -262,11 +262,11 @@ pub(super) struct StageAnswer {
     pub(super) decided_by: Option<String>,
     pub(super) decision_reason: Option<String>,
     pub(super) report: RunReport,
-    /// Whether a path of the result leads out of the memories.
+    /// Whether a path of the result is not a memory path.
     pub(super) has_invalid_path: bool,
 }
 
-/// Reads what a child answered.
+/// Decodes the answer of a child.
 pub(super) fn read_answer(
     fields: Value,
     (kind, layout): (TaskKind, Layout),
@@ -284,8 +284,11 @@ pub(super) fn read_answer(
     let mount = |word: &String| from_wire::mount(word, layout);
     let scopes: BTreeSet<Mount> = more.scopes.iter().map(mount).collect::<Option<_>>()?;
     let mut reader = AnswerReader { layout, has_invalid_path: false };
-    let proposals: Vec<Proposal> =
-        more.proposed.into_iter().map(|one| reader.proposal(one)).collect::<Option<_>>()?;
+    let proposals: Vec<Proposal> = more
+        .proposed
+        .into_iter()
+        .map(|proposal| reader.proposal(proposal))
+        .collect::<Option<_>>()?;
     let result = reader.result(fields, kind, (scopes, proposals.into()))?;
     Some(StageAnswer {
         edits,
@@ -297,7 +300,7 @@ pub(super) fn read_answer(
     })
 }
 
-/// Reads the parts of a result, and notes whether one names what is no memory.
+/// A decoder of the parts of a result, which records whether any path is invalid.
 struct AnswerReader {
     layout: Layout,
     has_invalid_path: bool,
@@ -324,18 +327,18 @@ impl AnswerReader {
             }
             TaskKind::Review => {
                 let of: task::ReviewResult = serde_json::from_value(fields).ok()?;
-                let known = |(why, count): (&String, &u32)| Some((why.parse().ok()?, *count));
-                let skipped = of.left_out.iter().map(known).collect::<Option<_>>()?;
+                let reason = |(word, count): (&String, &u32)| Some((word.parse().ok()?, *count));
+                let skipped = of.left_out.iter().map(reason).collect::<Option<_>>()?;
                 let files_touched = self.paths(&of.files_touched);
                 (of.summary, of.changes, TaskDetails::Review { files_touched, skipped })
             }
             TaskKind::Forget => {
                 let of: task::ForgetResult = serde_json::from_value(fields).ok()?;
-                let removed = of.removed_entries.into_iter().filter_map(|one| {
-                    let path = self.path(&one.file_path)?;
+                let removed = of.removed_entries.into_iter().filter_map(|entry| {
+                    let path = self.path(&entry.file_path)?;
                     Some(ForgottenEntry {
-                        topic: one.topic.twin(),
-                        summary: one_line(&one.summary),
+                        topic: entry.topic.twin(),
+                        summary: one_line(&entry.summary),
                         path,
                     })
                 });
@@ -372,11 +375,12 @@ impl AnswerReader {
     }
 
     fn candidates(&mut self, candidates: Vec<task::ForgetCandidate>) -> Vec<EntryCandidate> {
-        let read = candidates.into_iter().filter_map(|one| {
-            let path = self.path(&one.file_path)?;
-            Some(EntryCandidate { path, entry: one.entry, summary: one_line(&one.summary) })
+        let decoded = candidates.into_iter().filter_map(|candidate| {
+            let path = self.path(&candidate.file_path)?;
+            let summary = one_line(&candidate.summary);
+            Some(EntryCandidate { path, entry: candidate.entry, summary })
         });
-        read.collect()
+        decoded.collect()
     }
 
     fn proposal(&mut self, proposed: StagedProposal) -> Option<Proposal> {
@@ -388,8 +392,8 @@ impl AnswerReader {
         for ProposalDependency { path, text } in proposed.relies_on {
             relies_on.push(EntryReference { path: self.path(&path)?, text });
         }
-        let is_sound = !changes.is_empty() && proposed.score <= 100;
-        is_sound.then_some(Proposal {
+        let is_valid = !changes.is_empty() && proposed.score <= 100;
+        is_valid.then_some(Proposal {
             kind: proposed.kind.parse().ok()?,
             reason: one_line(&proposed.reason),
             score: proposed.score,
@@ -400,13 +404,13 @@ impl AnswerReader {
     }
 }
 
-/// Returns a text of one line, as ours are, and no endless one.
+/// Returns a text on one line and of bounded length.
 fn one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     shown.take(4 * TASK_DETAILS_CHARS_MAX).collect()
 }
 
-/// Returns the part of a call's parameters that only a daemon of ours sends.
+/// Returns a part of `_meta.lukasa`, which only Lukasa's daemon sends.
 pub(super) fn meta(fields: &Map<String, Value>, part: &str) -> Option<Value> {
     fields.get("_meta")?.get("lukasa")?.get(part).cloned()
 }

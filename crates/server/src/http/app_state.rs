@@ -1,4 +1,8 @@
-//! What all routes share: the engine, its lanes and feeds, and who may be meant by a request.
+//! The state shared by all routes, and the resolution of a request's workspace, client and caller.
+//!
+//! Routes of the person (`/v1`) act with the person's access, and get memories by [`PersonRequest`]. Routes of agents
+//! (the tool, MCP, conversations, context files) act as an agent of the class that a header names. The access itself
+//! is decided by the engine, from the [`Caller`] that is built here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,40 +34,40 @@ use super::request::{WorkspaceQuery, client_name};
 use crate::error::ErrorResponse;
 use crate::mcp::{CLASSES, McpEndpoint, SESSION_HEADER};
 
-/// By which way changes came in that are made here.
+/// The origin recorded for changes made over HTTP.
 pub(super) const ORIGIN: &str = "http";
 
-/// The same for clients of MCP, as where they have a server of their own.
+/// The origin recorded for changes by MCP clients, the same as over pipes.
 pub(super) const MCP_ORIGIN: &str = "mcp";
 
-/// The header by which a program says what class of agent calls the tool for it.
+/// The header that names the class of the calling agent.
 const AGENT_CLASS_HEADER: &str = "x-lukasa-agent-class";
 
-/// One daemon.
+/// The state of one daemon.
 #[derive(Debug)]
 pub(super) struct AppState {
     pub(super) engine: Engine,
     pub(super) serving: RunningServices,
-    /// The first one is meant where none is named.
+    /// The served workspaces; the primary one is used if a request names none.
     pub(super) workspaces: Vec<Workspace>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Where MCP clients of each workspace are served, by its id.
+    /// The MCP endpoint of each workspace, by its id.
     pub(super) mcp: HashMap<String, McpEndpoint>,
     pub(super) outside_reads: OutsideReads,
     pub(super) logins: Arc<Logins>,
     pub(super) settings: Option<Arc<dyn SettingsStore>>,
-    /// The agents that are known, with what each shows its model.
+    /// The known agents, with the context that each shows its model.
     pub(super) agents: Vec<AgentHost>,
 }
 
-/// Shows and writes a person's settings file. Both may wait for the disk.
+/// Access to the person's settings file. Both methods may block on the disk.
 pub trait SettingsStore: fmt::Debug + Send + Sync {
-    /// Returns what is set.
+    /// Returns the current settings.
     fn show(&self) -> Result<Settings, SettingsError>;
 
-    /// Sets a value, or takes it out of the file if it is null, and returns what is set then. All else in the file
-    /// stays as it is. With `expected`, only if its value is that one.
+    /// Sets a value, or removes it from the file if it is null, and returns the new settings. The rest of the file
+    /// stays unchanged. With `expected`, the value is set only if the current one is equal to that.
     fn set(
         &self,
         key: &str,
@@ -72,28 +76,28 @@ pub trait SettingsStore: fmt::Debug + Send + Sync {
     ) -> Result<Settings, SettingsError>;
 }
 
-/// Why settings are not shown or written.
+/// An error of showing or writing settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// The file, the key or the value is not right.
+    /// The file, the key or the value is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The file changed while it was being written; nothing was.
-    #[error("the settings file was changed at this very moment; try again")]
+    /// Another program changed the file during the write; nothing was written.
+    #[error("another program changed the settings file at the same time; try again")]
     FileChanged,
-    /// The setting has another value than whoever sets it was shown.
-    #[error("this setting was changed meanwhile; look at it again")]
+    /// The setting has another value than `expected`.
+    #[error("this setting was changed meanwhile; reload the settings and try again")]
     ValueChanged,
-    /// The machine failed.
+    /// A fault of the machine.
     #[error("{0}")]
     Io(String),
 }
 
-/// What routes are given.
+/// The shared state as routes extract it.
 pub(super) type SharedState = Arc<AppState>;
 
 impl AppState {
-    /// Returns the workspace of this id; without one, the first.
+    /// Returns the workspace with this id; without an id, the primary one.
     pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let found = self.workspaces.iter().find(|workspace| match id {
             None => workspace.primary,
@@ -105,18 +109,19 @@ impl AppState {
 
     /// Returns the workspace in this folder.
     pub(super) fn workspace_of_folder(&self, cwd: &str) -> Result<&Workspace, ErrorResponse> {
-        let wanted = Path::new(cwd);
-        let found = self.workspaces.iter().find(|workspace| workspace.cwd == wanted);
+        let folder = Path::new(cwd);
+        let found = self.workspaces.iter().find(|workspace| workspace.cwd == folder);
         found.ok_or_else(|| ErrorCode::WorkspaceMismatch.into())
     }
 
-    /// Returns the workspace of this id, if its memories may be used.
+    /// Returns the workspace with this id, if it is trusted.
     pub(super) fn trusted_workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let workspace = self.workspace(id)?;
         if workspace.trusted { Ok(workspace) } else { Err(ErrorCode::UntrustedWorkspace.into()) }
     }
 
-    /// Tells whether a feature is on in the workspace that a request names; everywhere, if it names none that is served.
+    /// Checks whether a feature is enabled in the workspace of a request. If the request names an unknown workspace,
+    /// the global setting counts.
     pub(super) fn has_feature(&self, feature: Feature, uri: &Uri) -> bool {
         let in_path =
             uri.path().strip_prefix("/workspaces/").and_then(|rest| rest.split('/').next());
@@ -126,13 +131,13 @@ impl AppState {
         let switches = self.engine.switches();
         let features = match self.workspace(named.as_deref()) {
             Ok(workspace) => switches.for_workspace(workspace),
-            // Whoever looks for the workspace says that there is none.
+            // The handler will answer that the workspace is unknown.
             Err(_) => switches.global(),
         };
         features.has(feature)
     }
 
-    /// Returns the client that a request says it comes from, which has to be registered here.
+    /// Returns the client that a request names, if any. A client that is not registered in the workspace is an error.
     pub(super) async fn client_id(
         &self,
         workspace: &Workspace,
@@ -149,7 +154,7 @@ impl AppState {
             .into())
     }
 
-    /// Returns the memories of a workspace as the person whose machine it is may touch them.
+    /// Returns the memories of a workspace with the access of the person.
     pub(super) async fn person_memories(
         &self,
         workspace: Option<&str>,
@@ -161,7 +166,7 @@ impl AppState {
         Ok(self.engine.memories(&workspace.binding, caller))
     }
 
-    /// Returns the memories of a workspace as the agent that calls the tool may touch them.
+    /// Returns the memories of a workspace with the access of the calling agent.
     pub(super) async fn agent_memories(
         &self,
         workspace: Option<&str>,
@@ -174,13 +179,13 @@ impl AppState {
         Ok(self.engine.memories(&workspace.binding, caller))
     }
 
-    /// Returns what a client has read that nobody here reviewed.
+    /// Returns the flag whether a client has read text that no person reviewed.
     pub(super) fn outside_read_of(&self, client: Option<String>) -> OutsideReadFlag {
         self.outside_reads.get_or_insert(OutsideReader::Client(client))
     }
 
-    /// Returns the context files of a workspace as the agent may touch them that a request may come from:
-    /// what is written there, models take for an instruction.
+    /// Returns the context files of a workspace with the access of the calling agent. Not with the person's: models
+    /// take the text of these files as instructions, and the request may come from an agent.
     pub(super) fn context_files(
         &self,
         workspace: &Workspace,
@@ -193,7 +198,7 @@ impl AppState {
         self.engine.context_files(workspace, caller)
     }
 
-    /// Returns the agent that calls a workspace over MCP, and the class that the request names, if it does.
+    /// Returns the caller of an MCP request, and the agent class that the request names, if any.
     pub(super) async fn mcp_agent(
         &self,
         workspace: &Workspace,
@@ -202,7 +207,7 @@ impl AppState {
         let named = requested_class(headers)?;
         let mut caller = Caller::agent(named.unwrap_or(AgentClass::Exec), MCP_ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
-        // Only a session that was begun here is one: a name that somebody made up begins nothing anew.
+        // Only an existing session counts: an invented session id must not reset the flag.
         let session = headers.get(SESSION_HEADER).and_then(|name| name.to_str().ok());
         let has = |id: &&str| self.mcp.get(&workspace.id).is_some_and(|end| end.has_session(id));
         caller.outside_read = match session.filter(has) {
@@ -221,15 +226,15 @@ impl AppState {
     }
 }
 
-/// A request about the memories of a workspace, as the person whose machine it is may touch them.
+/// An extractor of the workspace's memories with the person's access, and of the query.
 #[derive(Debug)]
 pub(super) struct PersonRequest<Q = NoQuery> {
     pub(super) memories: Memories,
-    /// The query beside the workspace.
+    /// The query without the workspace.
     pub(super) query: Q,
 }
 
-/// Such a request with a body, which is read first.
+/// A [`PersonRequest`] with a JSON body. The body is read first, so its errors come first.
 #[derive(Debug)]
 pub(super) struct PersonRequestWithBody<B, Q = NoQuery> {
     pub(super) memories: Memories,
@@ -237,7 +242,7 @@ pub(super) struct PersonRequestWithBody<B, Q = NoQuery> {
     pub(super) body: B,
 }
 
-/// A query that names a workspace at most.
+/// A query with no parameters besides the workspace.
 #[derive(Debug, Deserialize)]
 pub(super) struct NoQuery {}
 
@@ -278,18 +283,19 @@ impl<B: DeserializeOwned + Send, Q: DeserializeOwned + Send> FromRequest<SharedS
     }
 }
 
-/// Returns the class of agent that a request names, if it names one.
+/// Returns the agent class that a request names. An unknown class is an error.
 fn requested_class(headers: &HeaderMap) -> Result<Option<AgentClass>, ErrorResponse> {
     let Some(word) = headers.get(AGENT_CLASS_HEADER) else { return Ok(None) };
     let class = word.to_str().ok().and_then(|word| word.parse().ok());
     class.map(Some).ok_or_else(|| {
         let word = String::from_utf8_lossy(word.as_bytes());
-        let what = format!("`{AGENT_CLASS_HEADER}` is `{word}`; it must be {CLASSES}");
-        ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what)
+        let message = format!("`{AGENT_CLASS_HEADER}` is `{word}`; it must be {CLASSES}");
+        ErrorResponse::from(ErrorCode::InvalidArguments).with_message(message)
     })
 }
 
-/// Returns the class of agent that a request names; the one that may do everything, if it names none.
+/// Returns the agent class that a request names: `exec` without a name, `explore` (the least access) for an unknown
+/// name.
 fn requested_class_or_default(headers: &HeaderMap) -> AgentClass {
     let named = headers.get(AGENT_CLASS_HEADER);
     named.map_or(AgentClass::Exec, |class| AgentClass::from_name(class.to_str().ok()))

@@ -1,6 +1,7 @@
-//! Memories as an archive: all of them out, and any tree of Markdown in.
+//! Export of all memories as a tar archive, and import of Markdown files from one.
 //!
-//! What goes out is read as it is sent, one memory at a time. What comes in is a body, and bounded as one.
+//! An export reads one memory at a time while it is sent, so it needs little room. An import is read whole as a
+//! request body, whose size is limited. Which files an import takes is decided by `engine::import`.
 
 use std::io::Read as _;
 
@@ -16,7 +17,7 @@ use memory::access::AgentClass;
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::limits::IMPORT_FILES_MAX;
 use memory::path::MemoryPath;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::memories::{ImportOutcome, ImportedMemory, SkippedImport};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -40,7 +41,7 @@ struct Archive(Vec<u8>);
 
 /// Get all memories as a tar archive, a folder for each scope.
 ///
-/// It is made while it is sent. When the machine fails half-way, the connection breaks before the end.
+/// The archive is created while it is sent. If the daemon fails meanwhile, the connection breaks before the end.
 #[utoipa::path(
     get,
     path = "/v1/export",
@@ -48,23 +49,22 @@ struct Archive(Vec<u8>);
     params(WorkspaceQuery),
     responses(
         (status = 200, description = "The archive", content_type = "application/x-tar", body = Archive),
-        (status = "4XX", description = "There is none", body = ErrorBody),
-        (status = "5XX", description = "There is none", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn export(PersonRequest { memories, .. }: PersonRequest) -> Result<Response, ErrorResponse> {
     let listed = memories.list(None).await?.memories;
-    let left: Vec<_> = listed.into_iter().map(|listed| listed.path).collect();
-    let packing = ArchiveStream {
+    let paths: Vec<_> = listed.into_iter().map(|listed| listed.path).collect();
+    let state = ArchiveStream {
         memories,
-        remaining: left.into_iter(),
+        remaining: paths.into_iter(),
         archive: Some(tar::Builder::new(Vec::new())),
     };
-    let archive = stream::try_unfold(packing, async |mut packing: ArchiveStream| {
-        let bytes = packing.next().await.inspect_err(|error| {
-            tracing::error!(error = error_chain(&**error), "an export is cut short");
+    let archive = stream::try_unfold(state, async |mut state: ArchiveStream| {
+        let bytes = state.next().await.inspect_err(|error| {
+            tracing::error!(error = error_chain(&**error), "an export failed before its end");
         })?;
-        Ok::<_, BoxError>(bytes.map(|bytes| (bytes, packing)))
+        Ok::<_, BoxError>(bytes.map(|bytes| (bytes, state)))
     });
     let head = [
         (CONTENT_TYPE, "application/x-tar"),
@@ -73,16 +73,16 @@ async fn export(PersonRequest { memories, .. }: PersonRequest) -> Result<Respons
     Ok((head, Body::from_stream(archive)).into_response())
 }
 
-/// An archive that is being sent.
+/// The state of an archive that is being sent.
 struct ArchiveStream {
     memories: Memories,
     remaining: std::vec::IntoIter<MemoryPath>,
-    /// None once its end is sent.
+    /// `None` once the end of the archive is sent.
     archive: Option<tar::Builder<Vec<u8>>>,
 }
 
 impl ArchiveStream {
-    /// Returns what is sent next: a memory, or the end of the archive; none after that.
+    /// Returns the bytes of the next memory or of the archive's end; `None` after that.
     async fn next(&mut self) -> Result<Option<Bytes>, BoxError> {
         let Some(mut archive) = self.archive.take() else { return Ok(None) };
         for path in self.remaining.by_ref() {
@@ -93,7 +93,7 @@ impl ArchiveStream {
                     self.archive = Some(archive);
                     return Ok(Some(bytes.into()));
                 }
-                // What is no memory, or went meanwhile, is left out.
+                // Skipped: not a readable memory, or deleted since it was listed.
                 Err(StoreError::Refused(_)) => {}
                 Err(fault) => return Err(fault.into()),
             }
@@ -116,20 +116,20 @@ fn add(
     archive.append_data(&mut header, name, read.text.as_bytes())
 }
 
-/// Where an import goes.
+/// The target of an import.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct ImportParams {
-    /// The id of the workspace; left out, the first one.
+    /// The id of the workspace. The default is the first one.
     workspace: Option<String>,
-    /// The scope or folder, such as `/memories/global`; left out, the folders at the top of the archive
-    /// are the scopes, as in an export.
+    /// The scope or folder, such as `/memories/global`. If left out, the top folders of the archive are the scopes,
+    /// as in an export.
     to: Option<String>,
 }
 
-/// Take over the Markdown files of a tar archive, as one change.
+/// Import the Markdown files of a tar archive, as one change.
 ///
-/// What is there already, or may not be written, is left out with its reason.
+/// A file that exists already, or may not be written, is skipped with the reason.
 #[utoipa::path(
     post,
     path = "/v1/import",
@@ -137,19 +137,18 @@ struct ImportParams {
     params(ImportParams),
     request_body(content = Archive, content_type = "application/x-tar"),
     responses(
-        (status = 200, description = "What was taken over", body = ImportOutcome),
-        (status = "4XX", description = "Nothing was", body = ErrorBody),
-        (status = "5XX", description = "Nothing was", body = ErrorBody),
+        (status = 200, description = "The imported and the skipped files", body = ImportOutcome),
+        ErrorResponse,
     ),
 )]
 async fn import(
     State(daemon): State<SharedState>,
-    asked: QueryResult<ImportParams>,
+    params: QueryResult<ImportParams>,
     request: Request,
 ) -> Result<Json<ImportOutcome>, ErrorResponse> {
     let headers = request.headers().clone();
     let archive = body::bytes(request).await?;
-    let Query(ImportParams { workspace, to }) = asked?;
+    let Query(ImportParams { workspace, to }) = params?;
     let memories = daemon.person_memories(workspace.as_deref(), &headers).await?;
     let target = match to {
         Some(to) => memory_path(&memories, &to)?,
@@ -159,8 +158,7 @@ async fn import(
     Ok(Json(import_files(&memories, &target, files).await?))
 }
 
-/// Returns the files of an archive; links and devices are none. One with more entries than an import looks
-/// at is refused as a whole.
+/// Returns the regular files of an archive. An archive with too many entries is refused.
 fn unpack(archive: &[u8]) -> Result<Vec<SourceFile>, ErrorResponse> {
     let broken = |_| ErrorResponse::from(ErrorCode::InvalidArchive);
     let mut archive = tar::Archive::new(archive);
@@ -191,21 +189,21 @@ async fn import_files(
     let provenance = Provenance::new(Actor::Person, Trust::Imported, "import:folder");
     let memories = memories.for_caller(Caller::new(AgentClass::Exec, provenance));
     let plan = import::plan(Format::Folder, files);
-    let left_out = |source: String, why: String| SkippedImport { source, why };
+    let skip = |source: String, why: String| SkippedImport { source, why };
     let mut skipped: Vec<_> =
-        plan.skipped.into_iter().map(|one| left_out(one.source, one.reason)).collect();
+        plan.skipped.into_iter().map(|file| skip(file.source, file.reason)).collect();
     let mut draft = memories.draft(ChangeKind::Import, engine::CallContext::default());
-    let mut made = Vec::new();
+    let mut imported = Vec::new();
     for planned in plan.memories {
         let (source, notes) = (planned.source.clone(), planned.notes.clone());
         match engine::import_memory(&memories, &mut draft, target, planned).await {
-            Ok(path) => made.push(ImportedMemory { path: path.to_string(), source, notes }),
+            Ok(path) => imported.push(ImportedMemory { path: path.to_string(), source, notes }),
             Err(ImportRejection::Store(fault)) => return Err(fault.into()),
-            Err(why) => skipped.push(left_out(source, why.to_string())),
+            Err(why) => skipped.push(skip(source, why.to_string())),
         }
     }
     let change = draft.commit().await?.map(|id| id.0);
-    Ok(ImportOutcome { memories: made, skipped, change })
+    Ok(ImportOutcome { memories: imported, skipped, change })
 }
 
 #[cfg(test)]
@@ -226,26 +224,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_an_archive_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+        fn arbitrary_bytes_are_unpacked_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
             drop(unpack(&bytes));
         }
 
-        /// Whatever a damaged archive claims, no more comes out of it than went in.
+        /// The sizes that a damaged archive claims never make its files larger than the archive.
         #[test]
-        fn a_damaged_archive_gives_no_more_than_it_has(
+        fn a_damaged_archive_unpacks_to_at_most_its_own_size(
             changes in proptest::collection::vec((0_usize..3_072, any::<u8>()), 0..8),
             end in 0_usize..=3_072,
         ) {
             let mut bytes = packed(&[("a.md", b"one"), ("b/c.md", &[b'x'; 600])]);
             prop_assert_eq!(unpack(&bytes).unwrap().len(), 2);
-            for (at, byte) in changes {
-                let at = at % bytes.len();
-                bytes[at] = byte;
+            for (offset, byte) in changes {
+                let offset = offset % bytes.len();
+                bytes[offset] = byte;
             }
             bytes.truncate(end);
             if let Ok(files) = unpack(&bytes) {
-                let taken: usize = files.iter().map(|file| file.bytes.len()).sum();
-                prop_assert!(taken <= bytes.len(), "{} of {}", taken, bytes.len());
+                let total: usize = files.iter().map(|file| file.bytes.len()).sum();
+                prop_assert!(total <= bytes.len(), "{} of {}", total, bytes.len());
             }
         }
     }

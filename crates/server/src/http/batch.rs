@@ -1,11 +1,14 @@
-//! Several memories at once, as one change that one undo takes back; and what one was before.
+//! Batches of deletes and moves, and the text of earlier revisions.
+//!
+//! A batch is one draft: all its steps become one change, which one undo reverts, or none is done. Revisions come
+//! from history and are gone when history is pruned.
 
 use axum::Json;
 use engine::{CallContext, Memories};
 use memory::change::{ChangeKind, unified_diff};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::memories::{BatchRequest, BatchResponse, BatchStep, RevisionText};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -28,9 +31,8 @@ pub(super) fn routes() -> Routes {
     params(WorkspaceQuery),
     request_body = BatchRequest,
     responses(
-        (status = 200, description = "All is done", body = BatchResponse),
-        (status = "4XX", description = "Nothing is done", body = ErrorBody),
-        (status = "5XX", description = "Nothing is done", body = ErrorBody),
+        (status = 200, description = "All steps were done", body = BatchResponse),
+        ErrorResponse,
     ),
 )]
 async fn batch(
@@ -39,11 +41,11 @@ async fn batch(
     >,
 ) -> Result<Json<BatchResponse>, ErrorResponse> {
     if steps.len() > HTTP_BATCH_MAX {
-        let what = format!(
+        let message = format!(
             "there are {} steps, and at most {HTTP_BATCH_MAX} are done at once",
             steps.len()
         );
-        return Err(ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what));
+        return Err(ErrorResponse::from(ErrorCode::InvalidArguments).with_message(message));
     }
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     for step in steps {
@@ -55,20 +57,20 @@ async fn batch(
     Ok(Json(BatchResponse { change: draft.commit().await?.map(|id| id.0) }))
 }
 
-/// Returns the command of a step, if what it is about is as its caller saw it.
+/// Returns the command of a step. A delete with another revision than the current one is a conflict.
 async fn command(memories: &Memories, step: BatchStep) -> Result<MemoryCommand, ErrorResponse> {
     match step {
         BatchStep::Delete { path, revision } => {
             let path = memory_path(memories, &path)?;
-            let wanted = revision.map(|text| text.parse::<Revision>()).transpose();
-            let wanted = wanted.map_err(|_| {
+            let expected = revision.map(|text| text.parse::<Revision>()).transpose();
+            let expected = expected.map_err(|_| {
                 ErrorResponse::from(ErrorCode::InvalidArguments)
                     .with_message("a revision is 64 hex digits".to_owned())
             })?;
-            if let Some(wanted) = wanted {
-                let now = memories.read(&path).await?.revision;
-                if now != wanted {
-                    return Err(CommandError::Conflict { path, current: Some(now) }.into());
+            if let Some(expected) = expected {
+                let current = memories.read(&path).await?.revision;
+                if current != expected {
+                    return Err(CommandError::Conflict { path, current: Some(current) }.into());
                 }
             }
             Ok(MemoryCommand::Delete { path })
@@ -80,17 +82,17 @@ async fn command(memories: &Memories, step: BatchStep) -> Result<MemoryCommand, 
     }
 }
 
-/// Which other revision to compare with.
+/// The query of a revision.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct RevisionParams {
-    /// An earlier revision: how the text differs from it is told too.
+    /// An earlier revision to compare with: the answer then has a diff.
     against: Option<String>,
 }
 
-/// Read what a memory said at a revision, and how that differs from another one, as long as history keeps them.
+/// Read the text of a revision, optionally with a diff against another one.
 ///
-/// Only of memories that this workspace has or had.
+/// Only revisions that history still keeps, of memories that this workspace has or had.
 #[utoipa::path(
     get,
     path = "/v1/revisions/{revision}",
@@ -98,24 +100,23 @@ struct RevisionParams {
     params(("revision" = String, Path, description = "64 hex digits"), WorkspaceQuery, RevisionParams),
     responses(
         (status = 200, description = "The text", body = RevisionText),
-        (status = "4XX", description = "It is not kept, or never was one of these memories", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn revision(
-    Path(wanted): Path<String>,
+    Path(name): Path<String>,
     PersonRequest { memories, query: RevisionParams { against } }: PersonRequest<RevisionParams>,
 ) -> Result<Json<RevisionText>, ErrorResponse> {
     let not_kept = || {
         ErrorResponse::from(ErrorCode::NotFound)
             .with_message("history keeps no such revision of these memories".to_owned())
     };
-    let text_of = async |wanted: &str| {
-        let revision: Revision = wanted.parse().map_err(|_| not_kept())?;
+    let text_of = async |name: &str| {
+        let revision: Revision = name.parse().map_err(|_| not_kept())?;
         let bytes = memories.content(&revision).await?.ok_or_else(not_kept)?;
         Ok::<_, ErrorResponse>((revision, String::from_utf8_lossy(&bytes).into_owned()))
     };
-    let (revision, text) = text_of(&wanted).await?;
+    let (revision, text) = text_of(&name).await?;
     let diff = match against {
         Some(against) => {
             let (other, before) = text_of(&against).await?;

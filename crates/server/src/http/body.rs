@@ -1,4 +1,7 @@
-//! The body of a request, bounded in size and time.
+//! Readers of request bodies, bounded in size and time.
+//!
+//! They return raw bytes, the fields of a JSON object, or a deserialized value. An error of a value names the field
+//! that is wrong. The shared budget over all bodies is in `body_budget.rs`.
 
 use std::error::Error;
 
@@ -21,12 +24,12 @@ pub(super) async fn bytes(request: Request) -> Result<Bytes, ErrorResponse> {
     Ok(with_parts(request).await?.1)
 }
 
-/// Returns the bytes of a body, and all but them.
+/// Reads a body; returns its bytes and the rest of the request.
 pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), ErrorResponse> {
     let (parts, body) = request.into_parts();
-    let announced = parts.headers.get(CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > HTTP_BODY_BYTES_MAX) {
+    let length = parts.headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > HTTP_BODY_BYTES_MAX) {
         return Err(too_large());
     }
     let body = Limited::new(body, HTTP_BODY_BYTES_MAX);
@@ -37,12 +40,12 @@ pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), Error
         Ok(Err(error)) if find_cause::<BudgetExhausted>(&*error).is_some() => {
             Err(ErrorResponse::from(ErrorCode::Overloaded).retry_after(HTTP_RETRY_AFTER_SECONDS))
         }
-        // Whoever sent half a body does not read this.
+        // The connection broke in the middle of the body, so the client most likely never reads this answer.
         Ok(Err(_broken)) => Err(ErrorCode::InvalidJson.into()),
     }
 }
 
-/// Returns the error of this type that is behind another, or is that one itself.
+/// Returns the first error of type `E` in a chain of causes.
 pub(super) fn find_cause<'a, E: Error + 'static>(
     error: &'a (dyn Error + 'static),
 ) -> Option<&'a E> {
@@ -52,52 +55,52 @@ pub(super) fn find_cause<'a, E: Error + 'static>(
 
 fn too_large() -> ErrorResponse {
     let body = ErrorBody::new(ErrorCode::BodyTooLarge).with_fact("maxBytes", HTTP_BODY_BYTES_MAX);
-    // The rest of the body is in the way of the next request.
+    // The unread rest of the body would be parsed as the next request.
     ErrorResponse::from(body).close_connection()
 }
 
-/// Returns the fields of a body; none if it is empty.
+/// Reads the fields of a JSON object. An empty body has no fields.
 pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, ErrorResponse> {
     let bytes = bytes(request).await?;
     if bytes.is_empty() {
         return Ok(Map::new());
     }
-    // The parser bounds how deep a text may nest, and takes the last of two fields of one name.
-    // Bytes that are no UTF-8 are refused: what they stood for would be lost, and the client can send it again.
+    // The parser bounds the nesting depth, and takes the last of two fields with one name. Invalid UTF-8 is refused,
+    // because a lossy conversion would change the text without notice.
     let text = std::str::from_utf8(&bytes).map_err(|_| ErrorCode::InvalidJson)?;
     let mended = memory::json::mend(text.as_bytes());
     serde_json::from_slice(&mended).map_err(|_| ErrorCode::InvalidJson.into())
 }
 
-/// In a body of how many fields the wrong one is looked for.
+/// The most fields of a body in which the invalid one is searched.
 const FIELDS_TRIED_MAX: usize = 16;
 
-/// Returns a body as a value, or says which of its fields is wrong.
+/// Deserializes a body. The error names the invalid field.
 pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, ErrorResponse> {
     let fields = Value::Object(fields(request).await?);
     T::deserialize(&fields).map_err(|error| {
-        let told = |fields: &Value| T::deserialize(fields).err().map(|error| error.to_string());
-        invalid_field_error(&error.to_string(), fields, &told)
+        let error_of = |fields: &Value| T::deserialize(fields).err().map(|error| error.to_string());
+        invalid_field_error(&error.to_string(), fields, &error_of)
     })
 }
 
-/// Names the field that is wrong. The parser names one that is missing; one of a wrong shape is the one
-/// without which it says something else.
+/// Returns an error that names the invalid field. The message of the parser names only a missing field. A field of the
+/// wrong type is found by removing one field after another: without the invalid one, the message changes.
 fn invalid_field_error(
     error: &str,
     mut fields: Value,
-    told: &dyn Fn(&Value) -> Option<String>,
+    error_of: &dyn Fn(&Value) -> Option<String>,
 ) -> ErrorResponse {
     let refused = ErrorResponse::from(ErrorCode::InvalidArguments);
     let names: Vec<_> = fields.as_object().into_iter().flat_map(Map::keys).cloned().collect();
-    // Whoever sends more fields than any body has does not have all of them looked at in turn.
+    // No valid body has more fields, and the search costs a parse per field.
     for name in names.iter().filter(|_| names.len() <= FIELDS_TRIED_MAX) {
-        let taken = fields[name].take();
+        let value = fields[name].take();
         fields.as_object_mut().map(|fields| fields.remove(name));
-        if told(&fields).as_deref() != Some(error) {
+        if error_of(&fields).as_deref() != Some(error) {
             return refused.with_message(format!("`{name}`: {error}"));
         }
-        fields[name] = taken;
+        fields[name] = value;
     }
     refused.with_message(error)
 }

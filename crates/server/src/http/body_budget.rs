@@ -1,7 +1,8 @@
-//! How many bytes of bodies all requests together may hold.
+//! A budget for the bytes of all request bodies in memory together.
 //!
-//! A body takes room as it arrives, not as it is announced, and the room is free again once its
-//! request is answered, since until then its bytes live on as values.
+//! A body takes from the budget as its bytes arrive, not by its announced length. It gives them back when its
+//! request is answered, because until then the parsed values are in memory. A body that exceeds the budget fails
+//! with [`BudgetExhausted`]; the caller answers 503 with `Retry-After`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,54 +14,53 @@ use hyper::body::{Body as Frames, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The room that all bodies share.
+/// The budget that all bodies share.
 #[derive(Clone, Debug)]
 pub(super) struct BodyBudget(Arc<Semaphore>);
 
-/// What one request holds of it, until the last clone is dropped.
+/// The share of one request, given back when the last clone is dropped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BudgetPermit(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
 
-/// A body did not fit beside the others.
+/// The error of a body that does not fit into the rest of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the bodies of other requests leave no room for this one")]
+#[error("too many bytes of request bodies at the same time; try again")]
 pub(super) struct BudgetExhausted;
 
 impl BodyBudget {
-    /// Returns room for so many bytes.
+    /// Creates a budget of this many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes)))
     }
 
-    /// Lets the body of a request be read as far as there is room; then reading it fails with
-    /// [`BudgetExhausted`]. What is returned beside it keeps the room; without a body there is none to keep.
+    /// Wraps the body of a request so that reading it takes from the budget, and fails with [`BudgetExhausted`] when
+    /// the budget is spent. Returns the permit that holds the share, or `None` for a request without a body.
     pub(super) fn limit(&self, request: Request) -> (Request, Option<BudgetPermit>) {
         if request.body().is_end_stream() {
             return (request, None);
         }
-        let held = BudgetPermit::default();
-        let room = self.clone();
-        let taken = held.clone();
+        let permit = BudgetPermit::default();
+        let (budget, body_permit) = (self.clone(), permit.clone());
         let request =
-            request.map(|body| Body::new(LimitedBody { body, budget: room, permit: taken }));
-        (request, Some(held))
+            request.map(|body| Body::new(LimitedBody { body, budget, permit: body_permit }));
+        (request, Some(permit))
     }
 
-    /// Takes room for so many bytes.
-    fn acquire(&self, bytes: usize, held: &BudgetPermit) -> Result<(), BudgetExhausted> {
+    /// Adds this many bytes to a permit.
+    fn acquire(&self, bytes: usize, permit: &BudgetPermit) -> Result<(), BudgetExhausted> {
         let bytes = u32::try_from(bytes).map_err(|_| BudgetExhausted)?;
         let more =
             Arc::clone(&self.0).try_acquire_many_owned(bytes).map_err(|_| BudgetExhausted)?;
-        let mut held = held.0.lock();
-        match held.as_mut() {
-            Some(held) => held.merge(more),
-            None => *held = Some(more),
+        let mut permit = permit.0.lock();
+        match permit.as_mut() {
+            Some(permit) => permit.merge(more),
+            None => *permit = Some(more),
         }
         Ok(())
     }
 }
 
-/// A body that takes room.
+/// A body whose bytes count against the budget.
 #[derive(Debug)]
 struct LimitedBody {
     body: Body,
@@ -107,23 +107,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_share_the_room_until_their_requests_are_answered() {
-        let room = BodyBudget::new(10);
-        let (first, first_held) = room.limit(request(6));
+    async fn bodies_share_the_budget_until_their_permits_are_dropped() {
+        let budget = BodyBudget::new(10);
+        let (first, first_held) = budget.limit(request(6));
         assert_eq!(first.into_body().collect().await.unwrap().to_bytes().len(), 6);
-        let (second, second_held) = room.limit(request(6));
+        let (second, second_held) = budget.limit(request(6));
         let error = second.into_body().collect().await.unwrap_err();
         assert_eq!(find_cause::<BudgetExhausted>(&error), Some(&BudgetExhausted));
         drop(second_held);
-        let (small, small_held) = room.limit(request(4));
+        let (small, small_held) = budget.limit(request(4));
         assert!(small.into_body().collect().await.is_ok());
         drop((first_held, small_held));
-        let (third, _third_held) = room.limit(request(10));
+        let (third, _third_held) = budget.limit(request(10));
         assert!(third.into_body().collect().await.is_ok());
     }
 
     #[tokio::test]
-    async fn a_body_without_room_is_answered_with_when_to_try_again() {
+    async fn a_body_over_the_budget_is_answered_with_503_and_retry_after() {
         use axum::response::IntoResponse as _;
         let (request, _held) = BodyBudget::new(3).limit(request(4));
         let response = body::bytes(request).await.unwrap_err().into_response();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_body_needs_no_room() {
+    async fn an_empty_body_takes_nothing_from_the_budget() {
         let (request, _held) = BodyBudget::new(0).limit(request(0));
         assert_eq!(body::bytes(request).await.unwrap().len(), 0);
     }

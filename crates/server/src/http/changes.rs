@@ -1,4 +1,7 @@
-//! History: what was done, with what it did line by line, and taking it back.
+//! Routes of history: list changes, show one with its diffs, undo one or several, list runs.
+//!
+//! A run groups the changes of one task or session. The history itself, its retention and the rules of undo are
+//! the store's; this module parses filters and page cursors, and encodes the results.
 
 use axum::Json;
 use axum::extract::{Query, State};
@@ -8,7 +11,6 @@ use memory::change::{Actor, ChangeId};
 use memory::clock::Timestamp;
 use memory::limits::TASKS_LISTED_MAX;
 use protocol::changes::{ChangePage, ChangeWithDiffs, UndoResponse, UndoSeveral};
-use protocol::error::ErrorBody;
 use protocol::runs::{ModelRunPage, RunPage};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -30,29 +32,29 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(model_runs: MODELS))
 }
 
-/// Which changes to list.
+/// The query of a list of changes.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct ChangeListParams {
-    /// Only those of this memory, folder or scope, such as `/memories/global/prefs.md`.
+    /// Only changes to this memory, folder or scope, such as `/memories/global/prefs.md`.
     path: Option<String>,
-    /// Only those of this task.
+    /// Only changes by this task.
     task: Option<String>,
-    /// Only those of this session of a host.
+    /// Only changes by this session of a host.
     session: Option<String>,
-    /// Only those by this one: `person`, `agent`, `task`, `review`, `dream`, `outside`.
+    /// Only changes by this actor: `person`, `agent`, `task`, `review`, `dream`, `outside`.
     actor: Option<String>,
-    /// Only those at or after this time: ISO 8601.
+    /// Only changes at or after this time (ISO 8601).
     since: Option<String>,
-    /// Only those at or before this time.
+    /// Only changes at or before this time.
     until: Option<String>,
-    /// What the page before ended with.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
-    /// At most so many on a page.
+    /// The most changes on a page.
     max: Option<usize>,
 }
 
-/// List changes, the newest first.
+/// List changes, newest first.
 #[utoipa::path(
     get,
     path = "/v1/changes",
@@ -60,23 +62,22 @@ struct ChangeListParams {
     tag = "history",
     params(WorkspaceQuery, ChangeListParams),
     responses(
-        (status = 200, description = "A page of them", body = ChangePage),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+        (status = 200, description = "A page of changes", body = ChangePage),
+        ErrorResponse,
     ),
 )]
 async fn list(
-    PersonRequest { memories, query: wanted }: PersonRequest<ChangeListParams>,
+    PersonRequest { memories, query: params }: PersonRequest<ChangeListParams>,
 ) -> Result<Json<ChangePage>, ErrorResponse> {
-    let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
-    let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+    let before = page_start(params.cursor.as_deref())?.map(ChangeId);
+    let max = params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let query = ChangesQuery {
-        path: wanted.path.as_deref().map(|path| memory_path(&memories, path)).transpose()?,
-        task: wanted.task,
-        session: wanted.session,
-        actor: wanted.actor.as_deref().map(actor).transpose()?,
-        since: time(wanted.since.as_deref())?,
-        until: time(wanted.until.as_deref())?,
+        path: params.path.as_deref().map(|path| memory_path(&memories, path)).transpose()?,
+        task: params.task,
+        session: params.session,
+        actor: params.actor.as_deref().map(actor).transpose()?,
+        since: time(params.since.as_deref())?,
+        until: time(params.until.as_deref())?,
         before,
         max,
     };
@@ -88,16 +89,15 @@ async fn list(
     }))
 }
 
-/// Show a change, with what it did to each memory.
+/// Show a change, with a diff of each memory.
 #[utoipa::path(
     get,
     path = "/v1/changes/{id}",
     tag = "history",
-    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery),
+    params(("id" = i64, Path, description = "The number of the change"), WorkspaceQuery),
     responses(
         (status = 200, description = "The change", body = ChangeWithDiffs),
-        (status = "4XX", description = "It cannot be shown", body = ErrorBody),
-        (status = "5XX", description = "It cannot be shown", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn show(
@@ -124,34 +124,33 @@ fn actor(word: &str) -> Result<Actor, ErrorResponse> {
     })
 }
 
-/// Reads a time as the wire has it.
+/// Parses a time of a query or body (ISO 8601).
 fn time(text: Option<&str>) -> Result<Option<Timestamp>, ErrorResponse> {
     let read = text.map(str::parse).transpose();
     read.map_err(|_| ErrorResponse::invalid_arguments("a time is like `2026-11-01T08:00:00Z`"))
 }
 
-/// How to take a change back.
+/// The query of an undo.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 struct UndoParams {
-    /// Only say what would happen.
+    /// Only return what would happen.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// Take a change back, as a new change.
+/// Undo a change, as a new change.
 ///
-/// Nothing happens when any of the memories changed since; the answer is 409 with the differences.
+/// If any of the memories changed since, nothing is undone; the answer is 409 with the differences.
 #[utoipa::path(
     post,
     path = "/v1/changes/{id}/undo",
     tag = "history",
-    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery, UndoParams),
+    params(("id" = i64, Path, description = "The number of the change"), WorkspaceQuery, UndoParams),
     responses(
-        (status = 200, description = "It is taken back", body = UndoResponse),
-        (status = "4XX", description = "It stays", body = ErrorBody),
-        (status = "5XX", description = "It stays", body = ErrorBody),
+        (status = 200, description = "The change was undone", body = UndoResponse),
+        ErrorResponse,
     ),
 )]
 async fn undo(
@@ -164,10 +163,10 @@ async fn undo(
     Ok(Json(to_wire::undone(&undone)))
 }
 
-/// Take several changes back, as one new change.
+/// Undo several changes, as one new change.
 ///
-/// Names either changes, or a task, or a session, or a time since when. Nothing happens when any of the memories
-/// changed since; the answer is 409 with the differences.
+/// The body names either changes, a task, a session, or a time since when. If any of the memories changed since,
+/// nothing is undone; the answer is 409 with the differences.
 #[utoipa::path(
     post,
     path = "/v1/undo",
@@ -175,18 +174,17 @@ async fn undo(
     params(WorkspaceQuery, UndoParams),
     request_body = UndoSeveral,
     responses(
-        (status = 200, description = "They are taken back", body = UndoResponse),
-        (status = "4XX", description = "All stay", body = ErrorBody),
-        (status = "5XX", description = "All stay", body = ErrorBody),
+        (status = 200, description = "The changes were undone", body = UndoResponse),
+        ErrorResponse,
     ),
 )]
 async fn undo_several(
     State(daemon): State<SharedState>,
-    PersonRequestWithBody { memories, query: UndoParams { dry_run }, body: wanted }: PersonRequestWithBody<UndoSeveral, UndoParams>,
+    PersonRequestWithBody { memories, query: UndoParams { dry_run }, body: selection }: PersonRequestWithBody<UndoSeveral, UndoParams>,
 ) -> Result<Json<UndoResponse>, ErrorResponse> {
-    let since = time(wanted.since.as_deref())?;
-    let until = time(wanted.until.as_deref())?;
-    let target = match (wanted.changes, wanted.task, wanted.session, since, until) {
+    let since = time(selection.since.as_deref())?;
+    let until = time(selection.until.as_deref())?;
+    let target = match (selection.changes, selection.task, selection.session, since, until) {
         (Some(ids), None, None, None, None) if ids.len() <= HTTP_BATCH_MAX => {
             UndoTarget::Changes(ids.into_iter().map(ChangeId).collect())
         }
@@ -212,21 +210,21 @@ async fn undo_several(
     Ok(Json(to_wire::undone(&undone)))
 }
 
-/// Which runs to list.
+/// The query of a list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct RunListParams {
-    /// The id of the workspace; left out, the first one.
+    /// The id of the workspace. The default is the first one.
     workspace: Option<String>,
-    /// What the page before ended with.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
-    /// About so many on a page.
+    /// The approximate number of runs on a page.
     max: Option<usize>,
 }
 
-/// List what tasks and sessions changed, each as one, the latest first.
+/// List the runs: the changes of each task or session as one item, latest first.
 ///
-/// Of changes that name neither a task nor a session, `/v1/changes` tells.
+/// Changes that name neither a task nor a session are listed only by `/v1/changes`.
 #[utoipa::path(
     get,
     path = "/v1/runs",
@@ -234,21 +232,20 @@ struct RunListParams {
     tag = "history",
     params(RunListParams),
     responses(
-        (status = 200, description = "A page of them", body = RunPage),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+        (status = 200, description = "A page of runs", body = RunPage),
+        ErrorResponse,
     ),
 )]
 async fn runs(
     State(daemon): State<SharedState>,
-    wanted: QueryResult<RunListParams>,
+    params: QueryResult<RunListParams>,
     headers: HeaderMap,
 ) -> Result<Json<RunPage>, ErrorResponse> {
-    let Query(wanted) = wanted?;
-    let workspace = daemon.trusted_workspace(wanted.workspace.as_deref())?;
-    let memories = daemon.person_memories(wanted.workspace.as_deref(), &headers).await?;
-    let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
-    let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+    let Query(params) = params?;
+    let workspace = daemon.trusted_workspace(params.workspace.as_deref())?;
+    let memories = daemon.person_memories(params.workspace.as_deref(), &headers).await?;
+    let before = page_start(params.cursor.as_deref())?.map(ChangeId);
+    let max = params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let page = engine::runs(&memories, before, max).await?;
     let client = daemon.client_id(workspace, &headers).await?;
     let filter = TaskFilter { max: Some(TASKS_LISTED_MAX), ..TaskFilter::default() };
@@ -264,7 +261,7 @@ async fn runs(
     }))
 }
 
-/// List what models did for tasks of this workspace: how it ended, and what it took. The newest first.
+/// List the model runs for tasks of this workspace, with outcome and usage, newest first.
 #[utoipa::path(
     get,
     path = "/v1/runs/models",
@@ -272,20 +269,19 @@ async fn runs(
     tag = "history",
     params(RunListParams),
     responses(
-        (status = 200, description = "A page of them", body = ModelRunPage),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+        (status = 200, description = "A page of model runs", body = ModelRunPage),
+        ErrorResponse,
     ),
 )]
 async fn model_runs(
     State(daemon): State<SharedState>,
-    wanted: QueryResult<RunListParams>,
+    params: QueryResult<RunListParams>,
 ) -> Result<Json<ModelRunPage>, ErrorResponse> {
-    let Query(wanted) = wanted?;
-    let workspace = daemon.trusted_workspace(wanted.workspace.as_deref())?;
+    let Query(params) = params?;
+    let workspace = daemon.trusted_workspace(params.workspace.as_deref())?;
     let before =
-        page_start(wanted.cursor.as_deref())?.and_then(|before| u64::try_from(before).ok());
-    let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+        page_start(params.cursor.as_deref())?.and_then(|before| u64::try_from(before).ok());
+    let max = params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let page = daemon.engine.model_work(Some(&workspace.id), before, max).await?;
     Ok(Json(ModelRunPage {
         runs: page.works.iter().map(to_wire::model_run).collect(),

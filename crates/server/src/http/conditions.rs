@@ -1,15 +1,11 @@
-//! What a request says of what has to be there: `If-Match` and `If-None-Match`, as RFC 9110 has them.
+//! The preconditions of a request: a parser of `If-Match` and `If-None-Match` (RFC 9110).
 //!
-//! Both take `*` or a list of entity tags. A tag of ours is a revision in quotes. One of somebody else is a tag
-//! like any other, which just matches nothing; a weak one matches where it is enough that a reader has it, and
-//! never where a write depends on it. What is no such list at all is refused.
+//! Both accept `*` or a list of entity tags. The tag of a memory is its revision in quotes; other tags are valid but
+//! match nothing. A weak tag matches for reads and never for writes. A malformed list is an error.
 //!
-//! The crate `headers` reads both, but takes any text for a list and leaves out what is no tag: an `If-None-Match` with a
-//! typing error would let a write replace whatever is there. It cannot say which tags a list holds either, and the
-//! store compares them while it holds the root.
-//!
-//! A list without any tag, which the grammar allows, is refused too: nobody means it, and `If-None-Match` with
-//! it would let a write replace whatever is there.
+//! The crate `headers` is not used. It accepts any text and drops what is not a tag, so an `If-None-Match` with a
+//! typing error would let a write replace any file. It also does not expose the tags, which the store compares under
+//! its lock. For the same reason an empty list, which the grammar allows, is an error here.
 
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -19,22 +15,22 @@ use protocol::error::ErrorCode;
 
 use crate::error::ErrorResponse;
 
-/// What a request asks to be so; nothing for a header that is not there.
+/// The preconditions of a request; `None` for an absent header.
 #[derive(Debug)]
 pub(super) struct Conditions {
     if_match: Option<Precondition>,
     if_none_match: Option<Precondition>,
 }
 
-/// What is between two commas.
+/// An entity tag of a list.
 #[derive(Debug, PartialEq, Eq)]
 struct Tag {
     is_weak: bool,
-    /// `None` for a tag that we never gave out.
+    /// `None` for a tag that is not a revision.
     revision: Option<Revision>,
 }
 
-/// What a header holds.
+/// The value of a header.
 #[derive(Debug, PartialEq, Eq)]
 enum Tags {
     Any,
@@ -42,7 +38,7 @@ enum Tags {
 }
 
 impl Conditions {
-    /// Reads the conditions of a request.
+    /// Parses both headers of a request.
     pub(super) fn from_headers(headers: &HeaderMap) -> Result<Self, ErrorResponse> {
         let if_match = tags(headers, &IF_MATCH)?.map(|tags| match tags {
             Tags::Any => Precondition::Present,
@@ -60,7 +56,7 @@ impl Conditions {
         Ok(Self { if_match, if_none_match })
     }
 
-    /// Returns what a write finds, if the request says so.
+    /// Returns the precondition of a write, if the request has one.
     pub(super) fn write_precondition(self) -> Option<Precondition> {
         match (self.if_match, self.if_none_match) {
             (Some(one), Some(other)) => Some(Precondition::Both(Box::new([one, other]))),
@@ -68,7 +64,7 @@ impl Conditions {
         }
     }
 
-    /// Tells whether a reader has what is there already; refuses if it wants only something else.
+    /// Checks whether the reader already has the current revision. It is an error if `If-Match` excludes that revision.
     pub(super) fn is_not_modified(&self, current: Revision) -> Result<bool, ErrorResponse> {
         let is_met = |expected: &Option<Precondition>| {
             expected.as_ref().is_none_or(|expected| expected.allows(Some(current)))
@@ -82,7 +78,7 @@ impl Conditions {
     }
 }
 
-/// Reads a header, all lines of it as one list.
+/// Parses all lines of a header as one list.
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, ErrorResponse> {
     let lines: Vec<_> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
     if lines.is_empty() {
@@ -91,7 +87,7 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, ErrorRes
     parse_tags(&lines.join(&b',')).map(Some).ok_or_else(|| ErrorCode::InvalidPrecondition.into())
 }
 
-/// Reads `*` or a list of tags.
+/// Parses `*` or a list of tags.
 fn parse_tags(list: &[u8]) -> Option<Tags> {
     if list.trim_ascii() == b"*" {
         return Some(Tags::Any);
@@ -103,7 +99,7 @@ fn parse_tags(list: &[u8]) -> Option<Tags> {
             tags.push(tag);
             rest = after.trim_ascii_start();
         }
-        // Nothing may be between two commas, but something other than a comma not between two tags.
+        // Empty list elements are allowed, but two tags must be separated by a comma.
         rest = match rest {
             [] => rest,
             [b',', after @ ..] => after.trim_ascii_start(),
@@ -113,7 +109,7 @@ fn parse_tags(list: &[u8]) -> Option<Tags> {
     (!tags.is_empty()).then_some(Tags::Listed(tags))
 }
 
-/// Reads the tag that a text begins with; returns what comes after it, too.
+/// Parses the tag at the start of a text; returns it with the rest of the text.
 fn parse_tag(text: &[u8]) -> Option<(Tag, &[u8])> {
     let (is_weak, quoted) = match text.strip_prefix(b"W/") {
         Some(quoted) => (true, quoted),
@@ -122,8 +118,8 @@ fn parse_tag(text: &[u8]) -> Option<(Tag, &[u8])> {
     let opaque = quoted.strip_prefix(b"\"")?;
     let end = opaque.iter().position(|byte| *byte == b'"')?;
     let (opaque, quote) = opaque.split_at(end);
-    let may_be_in_it = |byte: &u8| matches!(byte, 0x21 | 0x23..=0x7e | 0x80..);
-    if !opaque.iter().all(may_be_in_it) {
+    let is_tag_byte = |byte: &u8| matches!(byte, 0x21 | 0x23..=0x7e | 0x80..);
+    if !opaque.iter().all(is_tag_byte) {
         return None;
     }
     let revision = std::str::from_utf8(opaque).ok().and_then(|digits| digits.parse().ok());
@@ -139,7 +135,7 @@ mod tests {
         Revision::digest(text.as_bytes())
     }
 
-    /// Writes `one` and `two` as the tags that they stand for.
+    /// Parses headers in which `one` and `two` stand for tags.
     fn conditions(headers: &[(HeaderName, &str)]) -> Result<Conditions, ErrorResponse> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -151,17 +147,17 @@ mod tests {
         Conditions::from_headers(&map)
     }
 
-    /// Checks whether a write that says this happens where nothing is, `one` is, and `three` is.
+    /// Checks whether a write with these headers is allowed on no file, on `one`, and on `three`.
     #[track_caller]
-    fn check(headers: &[(HeaderName, &str)], happens: [bool; 3]) {
+    fn check(headers: &[(HeaderName, &str)], allowed: [bool; 3]) {
         let expected = conditions(headers).unwrap().write_precondition().unwrap();
-        let there = [None, Some(revision("one")), Some(revision("three"))];
-        assert_eq!(there.map(|current| expected.allows(current)), happens, "{headers:?}");
+        let current = [None, Some(revision("one")), Some(revision("three"))];
+        assert_eq!(current.map(|current| expected.allows(current)), allowed, "{headers:?}");
     }
 
     #[test]
-    fn a_write_happens_where_what_is_there_is_one_of_those_that_it_names() {
-        let check = |value, happens| check(&[(IF_MATCH, value)], happens);
+    fn if_match_allows_a_write_on_a_listed_revision() {
+        let check = |value, allowed| check(&[(IF_MATCH, value)], allowed);
         check("one", [false, true, false]);
         check("  one\t", [false, true, false]);
         check("two, one", [false, true, false]);
@@ -174,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_tag_and_one_of_somebody_else_match_no_write() {
-        let check = |value, happens| check(&[(IF_MATCH, value)], happens);
+    fn weak_and_foreign_tags_match_no_write() {
+        let check = |value, allowed| check(&[(IF_MATCH, value)], allowed);
         check("W/one", [false; 3]);
         check("W/two, one", [false, true, false]);
         check("\"\"", [false; 3]);
@@ -185,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn a_write_happens_where_nothing_is_that_it_excludes() {
-        let check = |value, happens| check(&[(IF_NONE_MATCH, value)], happens);
+    fn if_none_match_forbids_a_write_on_a_listed_revision() {
+        let check = |value, allowed| check(&[(IF_NONE_MATCH, value)], allowed);
         check("*", [true, false, false]);
         check("one", [true, false, true]);
         check("two, W/one", [true, false, true]);
@@ -194,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_header_are_one_list_and_both_headers_must_be_met() {
+    fn repeated_headers_are_one_list_and_both_headers_must_match() {
         check(&[(IF_MATCH, "two"), (IF_MATCH, "one")], [false, true, false]);
         check(&[(IF_MATCH, "*"), (IF_NONE_MATCH, "one")], [false, false, true]);
         check(&[(IF_MATCH, "one"), (IF_NONE_MATCH, "two")], [false, true, false]);
@@ -202,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_tags_is_refused() {
+    fn a_malformed_list_is_refused() {
         for malformed in [
             "", " ", ",", "x", "one two", "one;two", "*, one", "one, *", "**", "\"x", "x\"",
             "\"a b\"", "w/one", "W/", "W/ one", "W/*", "one\"", "'x'", "\"a\"b\"", "\u{e9}",
@@ -217,20 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_told_when_it_has_what_is_there() {
+    fn a_reader_with_the_current_revision_gets_not_modified() {
         let one = revision("one");
-        let known = |headers: &[(HeaderName, &str)]| {
+        let not_modified = |headers: &[(HeaderName, &str)]| {
             conditions(headers).unwrap().is_not_modified(one).map_err(|_| "refused")
         };
-        assert_eq!(known(&[]), Ok(false));
-        for (value, is_known) in
+        assert_eq!(not_modified(&[]), Ok(false));
+        for (value, expected) in
             [("one", true), ("W/one", true), ("two, W/one", true), ("*", true), ("two", false)]
         {
-            assert_eq!(known(&[(IF_NONE_MATCH, value)]), Ok(is_known), "{value}");
+            assert_eq!(not_modified(&[(IF_NONE_MATCH, value)]), Ok(expected), "{value}");
         }
-        assert_eq!(known(&[(IF_MATCH, "one")]), Ok(false));
-        assert_eq!(known(&[(IF_MATCH, "*"), (IF_NONE_MATCH, "one")]), Ok(true));
-        assert_eq!(known(&[(IF_MATCH, "W/one")]), Err("refused"));
-        assert_eq!(known(&[(IF_MATCH, "two"), (IF_NONE_MATCH, "one")]), Err("refused"));
+        assert_eq!(not_modified(&[(IF_MATCH, "one")]), Ok(false));
+        assert_eq!(not_modified(&[(IF_MATCH, "*"), (IF_NONE_MATCH, "one")]), Ok(true));
+        assert_eq!(not_modified(&[(IF_MATCH, "W/one")]), Err("refused"));
+        assert_eq!(not_modified(&[(IF_MATCH, "two"), (IF_NONE_MATCH, "one")]), Err("refused"));
     }
 }

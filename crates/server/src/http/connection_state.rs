@@ -1,7 +1,7 @@
-//! The peers of connections, and whether their requests have shown the token yet.
+//! The state of a connection: its peer, and whether it has authenticated.
 //!
-//! Those that have not are strangers. They are few. When one more comes, the one that came first makes room for it: whoever opens
-//! connections and has no token takes them from his own kind, and keeps nobody out who has it.
+//! The number of unauthenticated connections is limited. When the table is full, the oldest one is closed for a new
+//! one. A client without the token can therefore only evict other such clients, and never one that has the token.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,33 +14,33 @@ use tokio_util::sync::CancellationToken;
 /// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
-    /// Another program on this machine, through the socket in the state folder.
+    /// A program on this machine, through the socket in the state folder.
     Socket,
-    /// An address.
+    /// A client at this address.
     Address(IpAddr),
 }
 
-/// The connections whose requests have not shown the token yet.
+/// The bounded table of connections that have not authenticated yet.
 #[derive(Debug)]
 pub(super) struct UnauthenticatedConnections {
     max: usize,
     open: Mutex<OpenConnections>,
 }
 
-/// Those that are open, in the order of coming.
+/// The open ones, by their number, which grows with each connection.
 #[derive(Debug, Default)]
 struct OpenConnections {
     last: u64,
     cancellations: BTreeMap<u64, CancellationToken>,
 }
 
-/// The other end of a connection, and whether it has shown the token. Clones are the same one.
+/// The peer of a connection and its place in the table. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionState {
     peer: Peer,
     /// Cancelled when its connection has ended.
     closed: CancellationToken,
-    /// Where it stands among strangers; `None` if it never was one.
+    /// The entry in the table; `None` for an exempt connection.
     slot: Option<Arc<ConnectionSlot>>,
 }
 
@@ -52,58 +52,57 @@ struct ConnectionSlot {
 }
 
 impl UnauthenticatedConnections {
-    /// Returns room for at most `max` connections.
+    /// Creates a table of at most `max` connections.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max, open: Mutex::default() })
     }
 
-    /// Lets a connection in; returns who that is, and what is cancelled when it has to make room.
+    /// Adds a connection, evicting the oldest if the table is full. The returned token is cancelled when this one is
+    /// evicted.
     pub(super) fn register(self: &Arc<Self>, peer: Peer) -> (ConnectionState, CancellationToken) {
-        let mut here = self.open.lock();
-        while here.cancellations.len() >= self.max
-            && let Some((_, first)) = here.cancellations.pop_first()
+        let mut open = self.open.lock();
+        while open.cancellations.len() >= self.max
+            && let Some((_, oldest)) = open.cancellations.pop_first()
         {
-            first.cancel();
+            oldest.cancel();
         }
-        here.last += 1;
-        let (number, cut_off) = (here.last, CancellationToken::new());
-        here.cancellations.insert(number, cut_off.clone());
-        let strangers = Arc::clone(self);
-        let place = ConnectionSlot {
+        open.last += 1;
+        let (number, evicted) = (open.last, CancellationToken::new());
+        open.cancellations.insert(number, evicted.clone());
+        let slot = ConnectionSlot {
             number,
-            connections: strangers,
+            connections: Arc::clone(self),
             is_authenticated: AtomicBool::new(false),
         };
         (
-            ConnectionState { peer, closed: CancellationToken::new(), slot: Some(Arc::new(place)) },
-            cut_off,
+            ConnectionState { peer, closed: CancellationToken::new(), slot: Some(Arc::new(slot)) },
+            evicted,
         )
     }
 }
 
 impl ConnectionState {
-    /// Returns one who makes room for nobody, token or not.
+    /// Returns the state of a connection that is never evicted.
     pub(super) fn exempt(peer: Peer) -> Self {
         Self { peer, closed: CancellationToken::new(), slot: None }
     }
 
-    /// Returns what is cancelled when its connection has ended.
+    /// Returns the token that is cancelled when the connection has ended.
     pub(super) const fn closed(&self) -> &CancellationToken {
         &self.closed
     }
 
-    /// Returns where it comes from.
     pub(super) const fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// Notes that the token was shown: this connection makes room for nobody any more.
+    /// Removes the connection from the table, so that it is never evicted.
     pub(super) fn mark_authenticated(&self) {
-        // All others wait while one leaves, so it leaves once.
-        if let Some(place) = &self.slot
-            && !place.is_authenticated.swap(true, Ordering::Relaxed)
+        // Each request calls this; the flag avoids taking the lock of the table more than once.
+        if let Some(slot) = &self.slot
+            && !slot.is_authenticated.swap(true, Ordering::Relaxed)
         {
-            place.remove();
+            slot.remove();
         }
     }
 }
@@ -125,30 +124,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_that_came_first_makes_room() {
-        let strangers = UnauthenticatedConnections::new(2);
-        let (first, first_cut) = strangers.register(Peer::Socket);
-        let (_second, second_cut) = strangers.register(Peer::Socket);
-        assert!(!first_cut.is_cancelled() && !second_cut.is_cancelled());
-        let (_third, third_cut) = strangers.register(Peer::Socket);
-        assert!(first_cut.is_cancelled() && !second_cut.is_cancelled());
+    fn the_oldest_connection_is_evicted() {
+        let table = UnauthenticatedConnections::new(2);
+        let (first, first_evicted) = table.register(Peer::Socket);
+        let (_second, second_evicted) = table.register(Peer::Socket);
+        assert!(!first_evicted.is_cancelled() && !second_evicted.is_cancelled());
+        let (_third, third_evicted) = table.register(Peer::Socket);
+        assert!(first_evicted.is_cancelled() && !second_evicted.is_cancelled());
         drop(first);
-        let (_fourth, _) = strangers.register(Peer::Socket);
-        assert!(second_cut.is_cancelled() && !third_cut.is_cancelled());
+        let (_fourth, _) = table.register(Peer::Socket);
+        assert!(second_evicted.is_cancelled() && !third_evicted.is_cancelled());
     }
 
     #[test]
-    fn who_showed_the_token_or_went_takes_no_room() {
-        let strangers = UnauthenticatedConnections::new(1);
-        let (known, known_cut) = strangers.register(Peer::Socket);
-        known.mark_authenticated();
-        let (gone, gone_cut) = strangers.register(Peer::Socket);
-        drop(gone);
-        let (here, here_cut) = strangers.register(Peer::Socket);
-        for cut in [known_cut, gone_cut, here_cut] {
-            assert!(!cut.is_cancelled());
+    fn authenticated_and_closed_connections_do_not_count() {
+        let table = UnauthenticatedConnections::new(1);
+        let (authenticated, authenticated_evicted) = table.register(Peer::Socket);
+        authenticated.mark_authenticated();
+        let (closed, closed_evicted) = table.register(Peer::Socket);
+        drop(closed);
+        let (open, open_evicted) = table.register(Peer::Socket);
+        for evicted in [authenticated_evicted, closed_evicted, open_evicted] {
+            assert!(!evicted.is_cancelled());
         }
-        drop((known, here));
-        assert_eq!(strangers.open.lock().cancellations.len(), 0);
+        drop((authenticated, open));
+        assert_eq!(table.open.lock().cancellations.len(), 0);
     }
 }

@@ -1,12 +1,13 @@
-//! Context on request: what a session of a model would begin with now, and what fits a question.
+//! Routes that compute context without a conversation: recall for a question, the context of a new session, and
+//! the known hosts.
 //!
-//! Neither opens a conversation nor counts as a use of a memory.
+//! They change nothing: no conversation is opened, and no use of a memory is counted.
 
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use protocol::conversation::{AgentHosts, ExplainedContext, RecalledBlock};
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -24,7 +25,7 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(hosts: MEMORY))
 }
 
-/// A question.
+/// The query of a recall.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct RecallParams {
@@ -34,85 +35,83 @@ struct RecallParams {
 
 /// Find the memories that fit a question.
 ///
-/// The answer has the block that a model would be shown, and for each memory in it the reason why it fits. When
-/// nothing fits, the text is empty and there are no memories.
+/// The answer has the text that a model would be shown, and for each memory in it the reason why it fits. If
+/// nothing fits, the text and the list are empty.
 #[utoipa::path(
     get,
     path = "/v1/recall",
     tag = "memories",
     params(WorkspaceQuery, RecallParams),
     responses(
-        (status = 200, description = "What fits, the best first", body = RecalledBlock),
-        (status = "4XX", description = "The question is empty, or the workspace unknown", body = ErrorBody),
-        (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
+        (status = 200, description = "The memories that fit, best first", body = RecalledBlock),
+        ErrorResponse,
     ),
 )]
 async fn recall(
     State(daemon): State<SharedState>,
-    PersonRequest { memories, query: question }: PersonRequest<RecallParams>,
+    PersonRequest { memories, query: params }: PersonRequest<RecallParams>,
 ) -> Result<Json<RecalledBlock>, ErrorResponse> {
-    if question.q.trim().is_empty() {
+    if params.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }
-    let recalled = daemon.engine.recall(&memories, &question.q).await?;
-    let nothing = RecalledBlock { text: String::new(), memories: Vec::new() };
-    Ok(Json(recalled.map_or(nothing, recalled_to_wire)))
+    let recalled = daemon.engine.recall(&memories, &params.q).await?;
+    let empty = RecalledBlock { text: String::new(), memories: Vec::new() };
+    Ok(Json(recalled.map_or(empty, recalled_to_wire)))
 }
 
-/// The host that the context is for.
+/// The query of a context: the workspace, and what the host adds or limits itself.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 struct ContextQuery {
-    /// The id of the workspace; left out, the first one.
+    /// The id of the workspace. The default is the first one.
     workspace: Option<String>,
-    /// The most bytes of text that the host passes on to its model; left out, as many as there are.
+    /// The most bytes of text that the host passes to its model. The default is no limit.
     bytes_max: Option<usize>,
-    /// Names of context files that the host shows its model itself, separated by commas.
+    /// The names of context files that the host itself shows to its model, separated by commas.
     context_files_loaded: Option<String>,
 }
 
-/// Show what a session of a model would begin with now: context files, index and hot set.
+/// Show the context that a new session of a model would begin with: context files, index and hot set.
 #[utoipa::path(
     get,
     path = "/v1/context",
     tag = "memories",
     params(ContextQuery),
     responses(
-        (status = 200, description = "The text, what each of its parts costs, and why it is there",
+        (status = 200, description = "The text, and the tokens and reason of each part",
             body = ExplainedContext),
-        (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
-        (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn context(
     State(daemon): State<SharedState>,
-    asked: QueryResult<ContextQuery>,
+    query: QueryResult<ContextQuery>,
     headers: HeaderMap,
 ) -> Result<Json<ExplainedContext>, ErrorResponse> {
-    let Query(asked) = asked?;
-    let memories = daemon.agent_memories(asked.workspace.as_deref(), &headers).await?;
-    let workspace = daemon.trusted_workspace(asked.workspace.as_deref())?;
+    let Query(query) = query?;
+    let memories = daemon.agent_memories(query.workspace.as_deref(), &headers).await?;
+    let workspace = daemon.trusted_workspace(query.workspace.as_deref())?;
     let client = daemon.client_id(workspace, &headers).await?;
     let files = daemon.context_files(workspace, &headers, client.as_ref());
-    let loaded = asked.context_files_loaded.unwrap_or_default();
+    let loaded = query.context_files_loaded.unwrap_or_default();
     let loaded: Vec<&str> =
         loaded.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let files = files.without_host_loaded(&loaded);
-    let bytes_max = asked.bytes_max.unwrap_or(usize::MAX);
+    let bytes_max = query.bytes_max.unwrap_or(usize::MAX);
     let showing = daemon.engine.segment_within(&memories, &files, bytes_max).await?;
     Ok(Json(to_wire::explained(context_to_wire(&showing.segment), &showing)))
 }
 
-/// List the agents that show their model what memories there are, and how much of it.
+/// List the known agents (hosts), with the context that each shows its model.
 #[utoipa::path(
     get,
     path = "/v1/hosts",
     operation_id = "list_hosts",
     tag = "memories",
     responses(
-        (status = 200, description = "The agents", body = AgentHosts),
-        (status = "4XX", description = "The request is refused", body = ErrorBody),
+        (status = 200, description = "The hosts", body = AgentHosts),
+        ErrorResponse,
     ),
 )]
 async fn hosts(State(daemon): State<SharedState>) -> Json<AgentHosts> {

@@ -1,7 +1,8 @@
-//! Context files: which there are, and writing those of the person and of the project.
+//! Routes of context files, such as `AGENTS.md`: list them, load them with imports, write those of the person and
+//! the project.
 //!
-//! The task API calls them the memory of a workspace. The checks come in the order of the tasks' ones: the
-//! body, the workspace, the fields of the body, the client, and then the store's own.
+//! The task API calls them the memory of a workspace. Published clients rely on which error comes first, so the order
+//! of checks is that of tasks: body, workspace, fields of the body, client, the store's own checks.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -12,7 +13,7 @@ use protocol::context_files::{
     ContextScope, LoadOptions, LoadedContext, MemoryFile, StatusIssue, WorkspaceMemory,
     WriteMemory, WriteMemoryResponse, WriteMode,
 };
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use strum::VariantArray as _;
@@ -26,7 +27,7 @@ use crate::error::ErrorResponse;
 use crate::twins::Twin;
 use crate::{error_chain, from_wire, to_wire};
 
-/// What a context file is called in the task API.
+/// The task API's word for a context file.
 const MEMORY_FILE: &str = "memory_file";
 
 pub(super) fn routes() -> Routes {
@@ -35,7 +36,7 @@ pub(super) fn routes() -> Routes {
         .in_workspaces(routes!(load: CONTEXT_FILES))
 }
 
-/// The workspace that a path names. Without one, the first one is meant.
+/// The workspace of a path. Without one it means the first workspace.
 #[derive(Debug, Deserialize)]
 struct WorkspacePath {
     workspace: Option<String>,
@@ -48,9 +49,8 @@ struct WorkspacePath {
     operation_id = "list_context_files",
     tag = "context files",
     responses(
-        (status = 200, description = "The files", body = WorkspaceMemory),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+        (status = 200, description = "The context files", body = WorkspaceMemory),
+        ErrorResponse,
     ),
 )]
 async fn list(
@@ -68,10 +68,10 @@ async fn list(
         bytes: file.bytes,
         revision: file.revision.to_string(),
     });
-    let errors = listing.skipped.iter().map(|one| StatusIssue {
+    let errors = listing.skipped.iter().map(|file| StatusIssue {
         kind: MEMORY_FILE.to_owned(),
         status: "error".to_owned(),
-        error: error_chain(&one.error),
+        error: error_chain(&file.error),
     });
     Ok(Json(WorkspaceMemory {
         v: 1,
@@ -85,11 +85,11 @@ async fn list(
     }))
 }
 
-/// Add to the context file of the person or of the first workspace's project, or replace it.
+/// Append to or replace the context file of the person or of the first workspace's project.
 ///
-/// The first of the names that is there is written, else the first of them is made. With
-/// `If-Match: "<revision>"` only that very text is replaced, with `If-None-Match: *` only nothing.
-/// Without a `scope` the answer names the files that could be meant.
+/// Of the file names that are looked for, the first one that exists is written; if none exists, the first one is
+/// created. With `If-Match: "<revision>"` only that revision is replaced, with `If-None-Match: *` only a new file
+/// is created. Without a `scope` the request is refused, and the answer names the file of each scope.
 #[utoipa::path(
     post,
     path = "/workspace/memory",
@@ -97,15 +97,14 @@ async fn list(
     tag = "context files",
     params(
         ("If-Match" = Option<String>, Header,
-            description = "`*`, or revisions in quotes: what is replaced"),
+            description = "`*`, or revisions in quotes: the revisions that may be replaced"),
         ("If-None-Match" = Option<String>, Header,
-            description = "`*`: nothing may be there; or revisions in quotes: none of these"),
+            description = "`*`: the file must not exist; or revisions in quotes that must not be current"),
     ),
     request_body = WriteMemory,
     responses(
-        (status = 200, description = "It is written, or nothing was to be", body = WriteMemoryResponse),
-        (status = "4XX", description = "Nothing is written", body = ErrorBody),
-        (status = "5XX", description = "Nothing is written", body = ErrorBody),
+        (status = 200, description = "The file was written, or needed no change", body = WriteMemoryResponse),
+        ErrorResponse,
     ),
 )]
 async fn write(
@@ -116,20 +115,20 @@ async fn write(
     let headers = request.headers().clone();
     let fields = body::fields(request).await?;
     let workspace = daemon.trusted_workspace(workspace.as_deref())?;
-    let asked = match WriteMemory::read(&fields) {
+    let write = match WriteMemory::read(&fields) {
         Err(ErrorCode::InvalidScope) => {
             return Err(daemon.scope_required_error(workspace, &headers));
         }
-        asked => asked?,
+        write => write?,
     };
     let client = daemon.client_id(workspace, &headers).await?;
     let files = daemon.context_files(workspace, &headers, client.as_ref());
-    let scope = from_wire::context_scope(asked.scope);
-    let mode = asked.mode.unwrap_or(WriteMode::Append);
+    let scope = from_wire::context_scope(write.scope);
+    let mode = write.mode.unwrap_or(WriteMode::Append);
     let saved = match (mode, Conditions::from_headers(&headers)?.write_precondition()) {
-        (WriteMode::Append, None) => files.append(scope, &asked.content).await?,
+        (WriteMode::Append, None) => files.append(scope, &write.content).await?,
         (WriteMode::Append, Some(_)) => return Err(ErrorCode::InvalidPrecondition.into()),
-        (WriteMode::Replace, expected) => files.replace(scope, &asked.content, expected).await?,
+        (WriteMode::Replace, expected) => files.replace(scope, &write.content, expected).await?,
     };
     if saved.changed {
         let changed = FeedChange::ContextFile {
@@ -138,8 +137,8 @@ async fn write(
             write: mode.twin(),
             bytes: saved.bytes_written,
         };
-        let news = FeedEvent { originator: client, change: changed };
-        daemon.serving.feeds.publish_context_file(&workspace.id, news);
+        let event = FeedEvent { originator: client, change: changed };
+        daemon.serving.feeds.publish_context_file(&workspace.id, event);
     }
     Ok(Json(WriteMemoryResponse {
         ok: true,
@@ -151,10 +150,10 @@ async fn write(
     }))
 }
 
-/// Load the context files of the first workspace with their imports, as a model is shown them.
+/// Load the context files of the first workspace with their imports, as shown to a model.
 ///
-/// The body says what is loaded beside the settings, for this call alone: further folders and files, whether the
-/// project is trusted, how imports are shown. Nothing is written, and nothing is trusted afterwards.
+/// The body has options beside the settings, for this call only: more folders and files, whether the project is
+/// trusted, how imports are shown. Nothing is written, and the trust is not remembered.
 #[utoipa::path(
     post,
     path = "/workspace/memory/load",
@@ -162,9 +161,8 @@ async fn write(
     tag = "context files",
     request_body = Option<LoadOptions>,
     responses(
-        (status = 200, description = "The text, its files, and what is left out", body = LoadedContext),
-        (status = "4XX", description = "They cannot be loaded", body = ErrorBody),
-        (status = "5XX", description = "They cannot be loaded", body = ErrorBody),
+        (status = 200, description = "The text, its files, and the files left out", body = LoadedContext),
+        ErrorResponse,
     ),
 )]
 async fn load(
@@ -173,31 +171,31 @@ async fn load(
     request: Request,
 ) -> Result<Json<LoadedContext>, ErrorResponse> {
     let headers = request.headers().clone();
-    let asked: LoadOptions = body::value(request).await?;
+    let options: LoadOptions = body::value(request).await?;
     let workspace = daemon.trusted_workspace(workspace.as_deref())?;
     let client = daemon.client_id(workspace, &headers).await?;
     let files = daemon.context_files(workspace, &headers, client.as_ref());
-    let files = with_options(files, &asked)?;
+    let files = with_options(files, &options)?;
     Ok(Json(to_wire::loaded_context(daemon.engine.context_text(&files).await)))
 }
 
-/// Returns context files that are loaded as a call or a session asks for.
+/// Applies the load options of a request or a conversation.
 pub(super) fn with_options(
     files: ContextFiles,
-    asked: &LoadOptions,
+    requested: &LoadOptions,
 ) -> Result<ContextFiles, ErrorResponse> {
-    let options = from_wire::load_options(asked)
-        .map_err(|what| ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what))?;
+    let options = from_wire::load_options(requested)
+        .map_err(|error| ErrorResponse::from(ErrorCode::InvalidArguments).with_message(error))?;
     let files = files.with_options(options);
-    if asked.context_files_loaded.is_empty() {
+    if requested.context_files_loaded.is_empty() {
         return Ok(files);
     }
-    let loaded: Vec<&str> = asked.context_files_loaded.iter().map(String::as_str).collect();
+    let loaded: Vec<&str> = requested.context_files_loaded.iter().map(String::as_str).collect();
     Ok(files.without_host_loaded(&loaded))
 }
 
 impl AppState {
-    /// Asks which scope is meant, with the file of each.
+    /// Returns the error for a missing scope, with the file of each scope as a fact.
     fn scope_required_error(
         &self,
         workspace: &engine::Workspace,

@@ -1,4 +1,8 @@
-//! Conversations: a host says what happens, and is answered at once with what there is to show.
+//! Routes of conversations: a host reports prompts, tool results and turns, and gets back context for its model.
+//!
+//! No answer waits for a search. A prompt starts a recall in the background; its result is returned with that
+//! answer if it is ready, else with the next tool result. Segments, recall and reviews are the engine's
+//! (`engine::Conversation`); this module translates between them and the wire.
 
 use std::sync::Arc;
 
@@ -14,7 +18,7 @@ use protocol::conversation::{
     OpenConversation, PromptRequest, RecalledBlock, RecalledMemory, SegmentContext, SegmentPart,
     ToolResultRequest,
 };
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
 use super::app_state::{AppState, SharedState};
@@ -60,8 +64,7 @@ impl AppState {
         Ok(opened)
     }
 
-    /// Sees to it, beside the answer, that prompts are answered at once: memories are looked at, and what
-    /// changes in them is heard of.
+    /// Loads the recall corpus and starts the file watch in the background, so that the first prompt does not wait.
     fn warm_up(&self, workspace: &str, memories: &Memories) {
         let (feeds, recaller) =
             (Arc::clone(&self.serving.feeds), Arc::clone(&self.serving.recaller));
@@ -69,42 +72,42 @@ impl AppState {
         tokio::spawn(async move {
             feeds.ensure_watching(&workspace).await;
             if let Err(error) = recaller.prepare(&memories).await {
-                tracing::warn!(%error, "memories cannot be looked at ahead");
+                tracing::warn!(%error, "recall warm-up failed");
             }
         });
     }
 
-    /// Answers how a conversation is, with what its segment begins with where that is wanted.
+    /// Returns the state of a conversation, with the context of its segment if the request asks for it.
     async fn answer(
         &self,
         conversation: &engine::Conversation,
         state: Conversation,
-        (wanted, headers): (&OpenConversation, &HeaderMap),
+        (options, headers): (&OpenConversation, &HeaderMap),
     ) -> Result<Json<Conversation>, ErrorResponse> {
-        if !wanted.context {
+        if !options.context {
             return Ok(Json(state));
         }
         let workspace = self.trusted_workspace(Some(conversation.workspace()))?;
         let client = self.client_id(workspace, headers).await?;
         let files = self.context_files(workspace, headers, client.as_ref());
-        let loaded: Vec<&str> = wanted.context_files_loaded.iter().map(String::as_str).collect();
+        let loaded: Vec<&str> = options.context_files_loaded.iter().map(String::as_str).collect();
         let files = files.without_host_loaded(&loaded);
-        let files = match &wanted.context_options {
-            Some(asked) => with_options(files, asked)?,
+        let files = match &options.context_options {
+            Some(load) => with_options(files, load)?,
             None => files,
         };
-        let bytes_max = wanted.context_bytes_max.unwrap_or(usize::MAX);
-        let beginning = SegmentRequest { bytes_max, starts_new: wanted.anew };
-        let (begun, changes) = conversation.begin(&files, beginning).await?;
+        let bytes_max = options.context_bytes_max.unwrap_or(usize::MAX);
+        let request = SegmentRequest { bytes_max, starts_new: options.anew };
+        let (report, changes) = conversation.begin(&files, request).await?;
         Ok(Json(Conversation {
-            context: Some(context_to_wire(&begun.segment)),
-            context_repeated: begun.is_repeated,
+            context: Some(context_to_wire(&report.segment)),
+            context_repeated: report.is_repeated,
             changes: changes.map(changes_to_wire),
             ..state
         }))
     }
 
-    /// Returns the conversation of this id; one that went on before this daemon is taken up again.
+    /// Returns the conversation with this id. One from before this daemon started is reopened.
     async fn conversation(
         &self,
         id: &str,
@@ -121,11 +124,11 @@ impl AppState {
     }
 }
 
-/// Open a conversation, or go on with one.
+/// Open or resume a conversation.
 ///
-/// From then on the host says what happens in it, and shows its model what it is answered with. No answer
-/// waits for a search: what fits a prompt is looked for beside the turn, and handed over once, with the prompt
-/// or with the first tool result at which it is there.
+/// The host then reports prompts, tool results and turns, and shows its model the text of each answer. No answer
+/// waits for a search. Memories that fit a prompt are returned once: with the prompt, or with the first tool
+/// result after they are found.
 #[utoipa::path(
     post,
     path = "/v1/sessions",
@@ -136,9 +139,8 @@ impl AppState {
     ),
     request_body = Option<OpenConversation>,
     responses(
-        (status = 200, description = "It is open", body = Conversation),
-        (status = "4XX", description = "It is not", body = ErrorBody),
-        (status = "5XX", description = "It is not", body = ErrorBody),
+        (status = 200, description = "The conversation was opened", body = Conversation),
+        ErrorResponse,
     ),
 )]
 async fn open(
@@ -146,27 +148,27 @@ async fn open(
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
-    let wanted: OpenConversation = body::value(request).await?;
-    let workspace = match (&wanted.workspace_id, &wanted.cwd) {
+    let options: OpenConversation = body::value(request).await?;
+    let workspace = match (&options.workspace_id, &options.cwd) {
         (None, Some(cwd)) => {
             daemon.trusted_workspace(Some(&daemon.workspace_of_folder(cwd)?.id))?
         }
         (named, _) => daemon.trusted_workspace(named.as_deref())?,
     };
-    let id = match &wanted.session_id {
+    let id = match &options.session_id {
         Some(id) => id.parse().map_err(|error| invalid_id_error(&error))?,
         None => ConversationId::random(),
     };
     let OpenedConversation { conversation, resumed } =
         daemon.open(workspace, &id, &headers).await?;
     let state = Conversation { resumed, ..state_to_wire(&conversation) };
-    daemon.answer(&conversation, state, (&wanted, &headers)).await
+    daemon.answer(&conversation, state, (&options, &headers)).await
 }
 
-/// Say what a person asked. What fits is looked for; what is there at once is answered.
+/// Report a prompt. Starts a recall, and returns what is ready.
 ///
-/// With `cancelWithConnection` the prompt is cancelled when the connection of this request ends; else what is
-/// looked for goes on until the next prompt, the end of the turn, or a reset.
+/// With `cancelWithConnection` the recall is cancelled when the connection of this request ends. Otherwise it
+/// runs until the next prompt, the end of the turn, or a reset.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/prompts",
@@ -174,9 +176,8 @@ async fn open(
     params(("id" = String, Path, description = "The id of the conversation")),
     request_body = PromptRequest,
     responses(
-        (status = 200, description = "What to show beside the prompt", body = ContextUpdate),
-        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 200, description = "The context to show with the prompt", body = ContextUpdate),
+        ErrorResponse,
     ),
 )]
 async fn prompt(
@@ -185,22 +186,22 @@ async fn prompt(
     request: Request,
 ) -> Result<Json<ContextUpdate>, ErrorResponse> {
     let headers = request.headers().clone();
-    let visitor = request.extensions().get::<ConnectionState>().cloned();
+    let connection = request.extensions().get::<ConnectionState>().cloned();
     let PromptRequest { text, event_id, cancel_with_connection } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    let cancelled = match visitor {
-        Some(visitor) if cancel_with_connection => visitor.closed().clone(),
-        // It goes on after this request: the next prompt, or the end of the turn, ends it.
+    let cancelled = match connection {
+        Some(connection) if cancel_with_connection => connection.closed().clone(),
+        // The recall outlives this request: the next prompt or the end of the turn cancels it.
         _ => CancellationToken::new(),
     };
     let recalled = conversation.prompt(&text, event_id.as_deref(), &cancelled);
-    // What was seen until now is told; what changes from here on is seen by the look that begins.
+    // Taken before the scan starts, so that no change is reported twice: the scan covers later ones.
     let changes = conversation.take_changes();
     conversation.start_change_scan();
     Ok(Json(update_to_wire(recalled, changes)))
 }
 
-/// Say that tools have answered. What was found since the prompt is answered, once.
+/// Report tool results. Returns the memories found since the prompt, once.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/tool-results",
@@ -208,9 +209,8 @@ async fn prompt(
     params(("id" = String, Path, description = "The id of the conversation")),
     request_body = Option<ToolResultRequest>,
     responses(
-        (status = 200, description = "What to show behind the results", body = ContextUpdate),
-        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 200, description = "The context to show after the results", body = ContextUpdate),
+        ErrorResponse,
     ),
 )]
 async fn tool_result(
@@ -228,10 +228,10 @@ async fn tool_result(
     Ok(Json(update_to_wire(recalled, conversation.take_changes())))
 }
 
-/// Say that a turn has ended. Nothing more is shown for its prompt.
+/// Report the end of a turn. Nothing more is shown for its prompt.
 ///
-/// Where turns are reviewed in the background it is kept durably before this is answered, so that every Nth turn has its
-/// review.
+/// If turns are reviewed in the background, the turn is stored durably before the answer, so that every Nth turn
+/// is reviewed even after a crash.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/turns",
@@ -239,9 +239,8 @@ async fn tool_result(
     params(("id" = String, Path, description = "The id of the conversation")),
     request_body = Option<EndTurnRequest>,
     responses(
-        (status = 200, description = "How the conversation is", body = Conversation),
-        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 200, description = "The state of the conversation", body = Conversation),
+        ErrorResponse,
     ),
 )]
 async fn turn(
@@ -252,16 +251,17 @@ async fn turn(
     let headers = request.headers().clone();
     let EndTurnRequest { event_id, messages, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    let messages = messages.into_iter().map(|one| (one.role.twin(), one.text)).collect();
-    let told = TurnReport { messages, wrote_memory: memory_written };
-    conversation.turn_ended_with_report(event_id.as_deref(), &told);
+    let messages =
+        messages.into_iter().map(|message| (message.role.twin(), message.text)).collect();
+    let report = TurnReport { messages, wrote_memory: memory_written };
+    conversation.turn_ended_with_report(event_id.as_deref(), &report);
     if conversation.is_reviewed() {
         conversation.flush().await;
     }
     Ok(Json(state_to_wire(&conversation)))
 }
 
-/// Say that what the model knew was compacted: a new segment begins.
+/// Report a compaction of the model's context. Starts a new segment.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/compactions",
@@ -269,9 +269,8 @@ async fn turn(
     params(("id" = String, Path, description = "The id of the conversation")),
     request_body = Option<CompactionRequest>,
     responses(
-        (status = 200, description = "How the conversation is", body = Conversation),
-        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 200, description = "The state of the conversation", body = Conversation),
+        ErrorResponse,
     ),
 )]
 async fn compaction(
@@ -283,20 +282,19 @@ async fn compaction(
     let CompactionRequest { event_id, context } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     conversation.compacted(event_id.as_deref());
-    let wanted = OpenConversation { context, ..OpenConversation::default() };
-    daemon.answer(&conversation, state_to_wire(&conversation), (&wanted, &headers)).await
+    let options = OpenConversation { context, ..OpenConversation::default() };
+    daemon.answer(&conversation, state_to_wire(&conversation), (&options, &headers)).await
 }
 
-/// Say that the turn was stopped, or that all was cleared. What is looked for is dropped.
+/// Report that the turn was stopped or the conversation cleared. Cancels a pending recall.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/resets",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
     responses(
-        (status = 200, description = "How the conversation is", body = Conversation),
-        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 200, description = "The state of the conversation", body = Conversation),
+        ErrorResponse,
     ),
 )]
 async fn reset(
@@ -309,16 +307,15 @@ async fn reset(
     Ok(Json(state_to_wire(&conversation)))
 }
 
-/// Close a conversation. What it was shown stays known, so that it may go on some day.
+/// Close a conversation. What it was shown is kept, so that it can be resumed later.
 #[utoipa::path(
     delete,
     path = "/v1/sessions/{id}",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
     responses(
-        (status = 204, description = "It is closed"),
-        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 204, description = "The conversation was closed"),
+        ErrorResponse,
     ),
 )]
 async fn close(

@@ -1,4 +1,6 @@
-//! A readable page about all routes: HTML and nothing that runs.
+//! The HTML page of the OpenAPI description, at `/docs`.
+//!
+//! It is plain HTML with an inline style: no scripts and no external resources. All texts of the document are escaped.
 
 use std::fmt::Write as _;
 
@@ -12,7 +14,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     td,th{text-align:left;vertical-align:top;padding:.2em .8em .2em 0}.method{font-weight:bold}\
     @media(prefers-color-scheme:dark){body{color:#eee;background:#161616}code,pre{background:#262626}}";
 
-/// Returns the page about these routes and codes.
+/// Renders a page of an OpenAPI document and the error codes.
 pub(super) fn render(value: &Value, codes: &[ErrorCode]) -> String {
     let mut page = HtmlPage(String::new());
     page.add(&format!(
@@ -39,12 +41,12 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns the tags in the order in which they first occur.
+/// Returns the tags in the order of their first occurrence.
 fn tags(value: &Value) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     for (_, _, operation) in operations(value) {
         let tag = text(&operation["tags"][0]);
-        if !tags.iter().any(|known| known == tag) {
+        if !tags.iter().any(|other| other == tag) {
             tags.push(tag.to_owned());
         }
     }
@@ -144,7 +146,7 @@ impl HtmlPage {
             let fields = schema["properties"].as_object();
             self.fields(fields.unwrap_or(&Map::new()), &schema["required"]);
             for part in ["allOf", "oneOf", "anyOf"] {
-                for (index, one) in schema[part].as_array().into_iter().flatten().enumerate() {
+                for (index, variant) in schema[part].as_array().into_iter().flatten().enumerate() {
                     let lead = if index == 0 {
                         ""
                     } else if part == "allOf" {
@@ -152,9 +154,9 @@ impl HtmlPage {
                     } else {
                         "or "
                     };
-                    self.add(&format!("<p>{lead}{}</p>", kind(one)));
-                    if let Some(fields) = one["properties"].as_object() {
-                        self.fields(fields, &one["required"]);
+                    self.add(&format!("<p>{lead}{}</p>", kind(variant)));
+                    if let Some(fields) = variant["properties"].as_object() {
+                        self.fields(fields, &variant["required"]);
                     }
                 }
             }
@@ -170,12 +172,12 @@ impl HtmlPage {
         }
         self.add("<table>");
         for (name, field) in fields {
-            let is_there =
-                required.as_array().is_some_and(|names| names.iter().any(|one| one == name));
+            let is_required =
+                required.as_array().is_some_and(|names| names.iter().any(|other| other == name));
             self.add(&format!(
                 "<tr><td><code>{}{}</code></td><td>{}</td><td>{}</td></tr>",
                 escaped(name),
-                if is_there { "" } else { "?" },
+                if is_required { "" } else { "?" },
                 kind(field),
                 with_code_marks(text(&field["description"])),
             ));
@@ -184,7 +186,7 @@ impl HtmlPage {
     }
 }
 
-/// Returns what kinds of content there may be.
+/// Renders the content types of a body.
 fn content(content: &Value) -> String {
     let kinds = content.as_object().into_iter().flatten();
     let kinds: Vec<_> = kinds
@@ -196,7 +198,7 @@ fn content(content: &Value) -> String {
     kinds.join(", ")
 }
 
-/// Returns what kind of value a schema describes.
+/// Renders the type of a schema.
 fn kind(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = escaped(reference.rsplit('/').next().unwrap_or_default());
@@ -222,7 +224,7 @@ fn words_of(words: &[Value]) -> String {
     words.join(" or ")
 }
 
-/// Returns a text in which code stands between backticks.
+/// Renders a text in which backticks mark code.
 fn with_code_marks(text: &str) -> String {
     let mut html = String::new();
     for (index, part) in text.split('`').enumerate() {
@@ -235,7 +237,7 @@ fn with_code_marks(text: &str) -> String {
     html
 }
 
-/// Returns a text as HTML shows it.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -245,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_is_taken_for_a_mark() {
+    fn html_in_a_text_is_escaped() {
         assert_eq!(
             with_code_marks("a `<b>` & \"c\""),
             "a <code>&lt;b&gt;</code> &amp; &quot;c&quot;"

@@ -1,8 +1,8 @@
-//! Streams of events, as server-sent events.
+//! Server-sent event streams of sessions and workspaces.
 //!
-//! A stream of a session tells what tasks did; the one of a workspace tells everything. What is told
-//! comes from the feeds of the engine; here it becomes frames, with a sign of life when there is
-//! nothing to tell.
+//! A session's stream has the events of tasks; a workspace's stream has all events. The events come from the
+//! engine's feeds, which also keep the backlog for reconnecting clients. This module encodes them as frames and
+//! sends a heartbeat when there is no event for a while.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use engine::feed::{Event, EventCursor, SubscribeError, Subscription};
 use futures_util::stream;
 use protocol::cursor::{self, CURSOR_HEADER, EPOCH_HEADER, InvalidHeader, LAST_EVENT_ID_HEADER};
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::event::Envelope;
 use protocol::sse;
 use tokio::time::timeout;
@@ -28,34 +28,33 @@ use crate::error::ErrorResponse;
 use crate::limits::EVENT_HEARTBEAT;
 use crate::to_wire;
 
-/// Keeps a proxy from holding frames back.
+/// The header that makes proxies forward frames without buffering.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(of_session: MEMORY)).routes(routes!(of_workspace: MEMORY))
 }
 
-/// Read what the tasks of a session's workspace do, from when the session began.
+/// Stream the events of tasks in a session's workspace, from the start of the session.
 ///
-/// `Last-Event-ID` goes on after an event, and `X-Qwen-Event-Epoch` says in which numbering.
+/// `Last-Event-ID` resumes after an event, and `X-Qwen-Event-Epoch` names the numbering of its id.
 #[utoipa::path(
     get,
     path = "/session/{id}/events",
     tag = "events",
     params(
         ("id" = String, Path, description = "The id of the session"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "The event that was seen last"),
-        ("X-Qwen-Event-Epoch" = Option<String>, Header, description = "The numbering of that"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event received"),
+        ("X-Qwen-Event-Epoch" = Option<String>, Header, description = "The epoch of that id"),
     ),
     responses(
-        (status = 200, description = "Frames, each with an envelope as its data",
+        (status = 200, description = "Event frames, each with an envelope as its data",
             content_type = "text/event-stream", body = Envelope,
             headers(
-                ("X-Qwen-Event-Epoch" = String, description = "The numbering of the events"),
-                ("X-Lukasa-Event-Cursor" = u64, description = "The event after which it begins"),
+                ("X-Qwen-Event-Epoch" = String, description = "The epoch of the event ids"),
+                ("X-Lukasa-Event-Cursor" = u64, description = "The id of the event after which the stream begins"),
             )),
-        (status = "4XX", description = "There is no stream", body = ErrorBody),
-        (status = "5XX", description = "There is no stream", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn of_session(
@@ -71,33 +70,32 @@ async fn of_session(
     Ok(stream_response(&daemon, subscription))
 }
 
-/// Read all that changes in the memories of a workspace, through whatever program.
+/// Stream all changes to the memories of a workspace, made by any program.
 #[utoipa::path(
     get,
     path = "/v1/events",
     tag = "events",
     params(
         WorkspaceQuery,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The event that was seen last"),
-        ("X-Qwen-Event-Epoch" = Option<String>, Header, description = "The numbering of that"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event received"),
+        ("X-Qwen-Event-Epoch" = Option<String>, Header, description = "The epoch of that id"),
     ),
     responses(
-        (status = 200, description = "Frames, each with an envelope as its data",
+        (status = 200, description = "Event frames, each with an envelope as its data",
             content_type = "text/event-stream", body = Envelope,
             headers(
-                ("X-Qwen-Event-Epoch" = String, description = "The numbering of the events"),
-                ("X-Lukasa-Event-Cursor" = u64, description = "The event after which it begins"),
+                ("X-Qwen-Event-Epoch" = String, description = "The epoch of the event ids"),
+                ("X-Lukasa-Event-Cursor" = u64, description = "The id of the event after which the stream begins"),
             )),
-        (status = "4XX", description = "There is no stream", body = ErrorBody),
-        (status = "5XX", description = "There is no stream", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn of_workspace(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = query?;
     let workspace = daemon.trusted_workspace(workspace.as_deref())?;
     let cursor = read_cursor(&headers);
     let subscription = daemon.serving.feeds.subscribe(&workspace.id, cursor.as_ref()).await?;
@@ -105,43 +103,43 @@ async fn of_workspace(
 }
 
 impl From<SubscribeError> for ErrorResponse {
-    fn from(why: SubscribeError) -> Self {
-        match why {
+    fn from(error: SubscribeError) -> Self {
+        match error {
             SubscribeError::Full => ErrorCode::TooManySubscribers.into(),
             SubscribeError::Closed => ErrorCode::WorkspaceDraining.into(),
         }
     }
 }
 
-/// Returns where a reader goes on. What cannot be read is no cursor, and is logged.
+/// Returns the cursor to resume from. A header that cannot be parsed is logged and ignored.
 fn read_cursor(headers: &HeaderMap) -> Option<EventCursor> {
     let text = |name| String::from_utf8_lossy(headers.get(name).map_or(b"", HeaderValue::as_bytes));
-    let ignored = |unreadable: InvalidHeader| tracing::warn!(%unreadable, "a header is ignored");
+    let ignored = |error: InvalidHeader| tracing::warn!(%error, "ignored an invalid header");
     let last = cursor::last_event_id(&text(LAST_EVENT_ID_HEADER)).map_err(ignored).ok().flatten();
     let epoch = text(EPOCH_HEADER);
     let epoch = cursor::epoch(&epoch).map_err(ignored).ok().flatten().map(str::to_owned);
     Some(EventCursor { last_seen: last?, epoch })
 }
 
-/// What a stream says next.
+/// The frames of one stream: the retry line first, then events and heartbeats.
 struct EventFrames {
     subscription: Subscription,
-    measures: Arc<Metrics>,
+    metrics: Arc<Metrics>,
     sent_retry: bool,
     _stream_gauge: GaugeGuard,
 }
 
 fn stream_response(daemon: &SharedState, subscription: Subscription) -> Response {
     let position = HeaderValue::from(subscription.position());
-    let telling = EventFrames {
+    let frames = EventFrames {
         subscription,
-        measures: Arc::clone(&daemon.metrics),
+        metrics: Arc::clone(&daemon.metrics),
         sent_retry: false,
         _stream_gauge: daemon.metrics.track_event_stream(),
     };
-    let frames = stream::unfold(telling, |mut telling| async {
-        let frame = telling.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(frame)), telling))
+    let body = stream::unfold(frames, |mut frames| async {
+        let frame = frames.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(frame)), frames))
     });
     let head = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -150,7 +148,7 @@ fn stream_response(daemon: &SharedState, subscription: Subscription) -> Response
         (HeaderName::from_static(EPOCH_HEADER), epoch(daemon)),
         (HeaderName::from_static(CURSOR_HEADER), position),
     ];
-    (head, Body::from_stream(frames)).into_response()
+    (head, Body::from_stream(body)).into_response()
 }
 
 fn epoch(daemon: &AppState) -> HeaderValue {
@@ -159,7 +157,7 @@ fn epoch(daemon: &AppState) -> HeaderValue {
 }
 
 impl EventFrames {
-    /// Returns the next frame; `None` when nothing more will be told.
+    /// Returns the next frame; `None` when the subscription has ended.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.sent_retry, true) {
             return Some(sse::RETRY.to_owned());
@@ -168,14 +166,14 @@ impl EventFrames {
             return Some(sse::HEARTBEAT.to_owned());
         };
         let frame = encode_frame(&event?);
-        self.measures.record_event();
+        self.metrics.record_event();
         Some(frame)
     }
 }
 
 fn encode_frame(event: &Event) -> String {
     let envelope = to_wire::event(event);
-    // Strings and numbers alone: there is nothing that could fail.
+    // Cannot fail: the envelope has only strings and numbers.
     let data = serde_json::to_string(&envelope).unwrap_or_default();
     sse::write(envelope.id, envelope.event.as_ref(), &data)
 }
@@ -188,7 +186,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_shows_that_it_lives_and_ends_when_it_is_closed() {
+    async fn a_stream_sends_heartbeats_and_ends_when_its_feed_is_closed() {
         let folder = tempfile::tempdir().unwrap();
         let folders =
             engine::BaseFolders { data: folder.path().into(), state: folder.path().into() };
@@ -199,21 +197,21 @@ mod tests {
         feeds.open("w", &memories);
         feeds.begin_session("w", "s");
         let bus = feeds.session("w", "s").unwrap();
-        let measures = Metrics::new();
-        let mut telling = EventFrames {
+        let metrics = Metrics::new();
+        let mut frames = EventFrames {
             subscription: bus.subscribe(None).unwrap(),
             sent_retry: false,
-            _stream_gauge: measures.track_event_stream(),
-            measures: Arc::clone(&measures),
+            _stream_gauge: metrics.track_event_stream(),
+            metrics: Arc::clone(&metrics),
         };
-        assert_eq!(telling.next().await.as_deref(), Some("retry: 3000\n\n"));
-        let begun = tokio::time::Instant::now();
-        assert_eq!(telling.next().await.as_deref(), Some(": heartbeat\n\n"));
-        assert_eq!(begun.elapsed(), EVENT_HEARTBEAT);
-        assert_eq!(measures.open_counts(), (0, 1));
+        assert_eq!(frames.next().await.as_deref(), Some("retry: 3000\n\n"));
+        let started = tokio::time::Instant::now();
+        assert_eq!(frames.next().await.as_deref(), Some(": heartbeat\n\n"));
+        assert_eq!(started.elapsed(), EVENT_HEARTBEAT);
+        assert_eq!(metrics.open_counts(), (0, 1));
         feeds.close_all();
-        assert_eq!(telling.next().await, None);
-        drop(telling);
-        assert_eq!(measures.open_counts(), (0, 0));
+        assert_eq!(frames.next().await, None);
+        drop(frames);
+        assert_eq!(metrics.open_counts(), (0, 0));
     }
 }

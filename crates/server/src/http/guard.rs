@@ -1,8 +1,8 @@
-//! The gate: what is asked of every request before anybody looks at what it wants.
+//! The guard that every request passes before routing: host, origin, token, rate limit.
 //!
-//! In this order, and the first that fails is what is told: the host that the request names, the
-//! origin of the page that sent it, the bearer token, how often this client asks. Nothing here reads
-//! a body, knows a route but `GET /health`, or decides about memories. Behind it, all bodies share room.
+//! The checks run in this order, and the first failure is the answer. The guard reads no body and decides nothing
+//! about memories; it knows only the public routes (`GET /health`, and the files and login of the page). It also
+//! names requests, counts and logs answers, sets common headers, and puts each body under the shared budget.
 
 mod host;
 
@@ -41,20 +41,20 @@ use crate::limits::HTTP_BODIES_BYTES_MAX;
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What a person set about the gate.
+/// The settings of the request guard.
 #[derive(Clone, Debug)]
 pub struct GuardConfig {
-    /// Names of this machine beside those of the loopback.
+    /// Names of this machine besides the loopback names.
     pub hosts: AllowedHosts,
-    /// Origins whose pages may call.
+    /// The origins whose pages may send requests.
     pub origins: Vec<Origin>,
-    /// What a caller has to bring.
+    /// The token that a request must carry.
     pub token: BearerToken,
-    /// Requests a second that one client may send; `None` for as many as it likes.
+    /// The most requests per second of one client; `None` for no limit.
     pub requests_per_second_max: Option<std::num::NonZeroU32>,
 }
 
-/// The gate of one daemon.
+/// The request guard of one daemon.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
     config: GuardConfig,
@@ -62,52 +62,50 @@ pub(super) struct RequestGuard {
     body_budget: BodyBudget,
     request_ids: RequestIds,
     metrics: Arc<Metrics>,
-    /// Who is logged in to the page of this daemon, unless that is off.
+    /// The browsers logged in to the page; `None` if the page is disabled.
     logins: Option<Arc<Logins>>,
 }
 
-/// Gives requests names: a word of this process and a number.
+/// A generator of request ids: a prefix of this process and a number.
 #[derive(Debug)]
 struct RequestIds {
-    /// What the names of this process begin with.
+    /// The prefix.
     process: String,
     last: AtomicU64,
 }
 
 impl RequestIds {
-    /// Returns the name that the caller gave the request, if it is one, or a new one.
+    /// Returns the request id that the caller sent, if it is valid, or a new one.
     fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
-        let given = headers.get(REQUEST_ID);
-        if let Some(given) = given.filter(|given| given.to_str().is_ok_and(is_client_id)) {
-            return given.clone();
+        let sent = headers.get(REQUEST_ID);
+        if let Some(sent) = sent.filter(|id| id.to_str().is_ok_and(is_client_id)) {
+            return sent.clone();
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let name = [&self.process, itoa::Buffer::new().format(number)].concat();
-        HeaderValue::try_from(name).unwrap_or(HeaderValue::from_static("-"))
+        let id = [&self.process, itoa::Buffer::new().format(number)].concat();
+        HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("-"))
     }
 }
 
 impl RequestGuard {
     pub(super) fn new(
-        rules: GuardConfig,
-        measures: Arc<Metrics>,
+        config: GuardConfig,
+        metrics: Arc<Metrics>,
         logins: Option<Arc<Logins>>,
     ) -> Self {
-        let rates = rules.requests_per_second_max.map(ClientRateLimiter::new);
+        let rate_limiter = config.requests_per_second_max.map(ClientRateLimiter::new);
         let process = format!("{:x}-", std::process::id());
-        let names = RequestIds { process, last: AtomicU64::new(0) };
-        let room = BodyBudget::new(HTTP_BODIES_BYTES_MAX);
         Self {
-            config: rules,
-            rate_limiter: rates,
-            body_budget: room,
-            request_ids: names,
-            metrics: measures,
+            config,
+            rate_limiter,
+            body_budget: BodyBudget::new(HTTP_BODIES_BYTES_MAX),
+            request_ids: RequestIds { process, last: AtomicU64::new(0) },
+            metrics,
             logins,
         }
     }
 
-    /// Checks a request; an error is the answer.
+    /// Checks a request; the error is the answer to it.
     fn check(&self, request: &Request) -> Result<(), ErrorResponse> {
         let headers = request.headers();
         if !self.config.hosts.allow(request.uri(), headers) {
@@ -117,26 +115,27 @@ impl RequestGuard {
         if !is_own && !origin::allows(&self.config.origins, headers) {
             return Err(ErrorCode::OriginNotAllowed.into());
         }
-        let is_open =
+        let needs_no_token =
             is_public(request) || self.logins.is_some() && is_public_page_request(request);
-        if is_open || origin::is_preflight(request) {
+        if needs_no_token || origin::is_preflight(request) {
             return Ok(());
         }
         if !self.config.token.matches_headers(headers) && !self.is_logged_in(request) {
             return Err(ErrorResponse::from(ErrorCode::Unauthorized).with_challenge());
         }
-        let visitor = request.extensions().get::<ConnectionState>();
-        visitor.inspect(|visitor| visitor.mark_authenticated());
+        let connection = request.extensions().get::<ConnectionState>();
+        connection.inspect(|connection| connection.mark_authenticated());
         match &self.rate_limiter {
-            Some(rates) => {
-                let peer = visitor.map(ConnectionState::peer);
-                rates.check(peer, client_name(headers)).map_err(too_many_requests)
+            Some(limiter) => {
+                let peer = connection.map(ConnectionState::peer);
+                limiter.check(peer, client_name(headers)).map_err(too_many_requests)
             }
             None => Ok(()),
         }
     }
 
-    /// Tells whether a browser sends a request that is logged in. It gets no tickets for others.
+    /// Checks whether a request carries the token of a logged-in browser. Such a token creates no tickets, so a login
+    /// cannot be passed on.
     fn is_logged_in(&self, request: &Request) -> bool {
         let token = token::presented_token(request.headers())
             .filter(|_| request.uri().path() != TICKET_PATH);
@@ -144,17 +143,18 @@ impl RequestGuard {
     }
 }
 
-/// Tells whether anybody may ask this. A look at how things are in depth costs more, and is not.
+/// Checks whether a request is the plain health check, which needs no token. The deep one costs more, and needs it.
 fn is_public(request: &Request) -> bool {
     let uri = request.uri();
     let is_plain = uri.path() == "/health" && uri.query().is_none();
     is_plain && [Method::GET, Method::HEAD].contains(request.method())
 }
 
-/// Where the daemon's own token gets tickets for browsers.
+/// The path of the route that creates login tickets; it needs the daemon's own token.
 const TICKET_PATH: &str = "/ui/tickets";
 
-/// Tells whether anybody may ask this of the page: its files, which hold nothing, and to log in, which needs a ticket.
+/// Checks whether a request to the page needs no token: its files, which hold no data, and the login, which needs a
+/// ticket instead.
 fn is_public_page_request(request: &Request) -> bool {
     let path = request.uri().path();
     let is_file =
@@ -171,32 +171,32 @@ fn too_many_requests(seconds: u64) -> ErrorResponse {
     ErrorResponse::from(body).retry_after(seconds)
 }
 
-/// Lets a request through to the routes, or answers it.
+/// The middleware: passes a request on to the routes, or answers it.
 pub(super) async fn guard_request(
-    State(gate): State<Arc<RequestGuard>>,
+    State(guard): State<Arc<RequestGuard>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let began = Instant::now();
-    let name = gate.request_ids.request_id(request.headers());
-    let span = tracing::info_span!("request", id = name.to_str().unwrap_or_default());
+    let started = Instant::now();
+    let request_id = guard.request_ids.request_id(request.headers());
+    let span = tracing::info_span!("request", id = request_id.to_str().unwrap_or_default());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let origin = origin::allowed_origin(&gate.config.origins, request.headers()).cloned();
+    let origin = origin::allowed_origin(&guard.config.origins, request.headers()).cloned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = async {
-        match gate.check(&request) {
+        match guard.check(&request) {
             Err(refused) => refused.into_response(),
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
             Ok(()) => {
-                let (mut request, held) = gate.body_budget.limit(request);
-                if let Some(held) = &held {
-                    // Whoever answers later than this is over holds it as long.
-                    request.extensions_mut().insert(held.clone());
+                let (mut request, permit) = guard.body_budget.limit(request);
+                if let Some(permit) = &permit {
+                    // For handlers whose work outlives the response: they keep the permit until they are done.
+                    request.extensions_mut().insert(permit.clone());
                 }
-                let answering = next.run(request);
+                let running = next.run(request);
                 run_to_completion(async move {
-                    let response = answering.await;
-                    drop(held);
+                    let response = running.await;
+                    drop(permit);
                     response
                 })
                 .await
@@ -205,8 +205,8 @@ pub(super) async fn guard_request(
     }
     .instrument(span.clone())
     .await;
-    let (status, took) = (response.status().as_u16(), began.elapsed());
-    gate.metrics.record_response(
+    let (status, took) = (response.status().as_u16(), started.elapsed());
+    guard.metrics.record_response(
         &method,
         route.as_ref().map_or("none", MatchedPath::as_str),
         status,
@@ -216,7 +216,7 @@ pub(super) async fn guard_request(
         tracing::debug!(%method, path, status, micros = took.as_micros(), "answered");
     });
     let headers = response.headers_mut();
-    headers.insert(REQUEST_ID, name);
+    headers.insert(REQUEST_ID, request_id);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.append(VARY, HeaderValue::from_static("origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -226,12 +226,12 @@ pub(super) async fn guard_request(
     response
 }
 
-/// Completes what a request asks for even when its connection goes away meanwhile: a write that stops
-/// half-way would be left for a recovery.
+/// Runs a request to its end even when its connection is closed meanwhile: a write that is dropped half-way would
+/// be left for recovery.
 async fn run_to_completion(work: impl Future<Output = Response> + Send + 'static) -> Response {
     match tokio::spawn(work.in_current_span()).await {
         Ok(response) => response,
-        Err(died) => match died.try_into_panic() {
+        Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_shut_down) => ErrorResponse::from(ErrorCode::WorkspaceDraining).into_response(),
         },

@@ -1,9 +1,11 @@
-//! How the memories are: what could be better, and what can be mended.
+//! Routes that check the memories of a workspace and repair them.
+//!
+//! The checks and repairs are the engine's; stale memories are added here as advice. The daemon's own health is in
+//! `server_status.rs`.
 
 use axum::Json;
 use axum::extract::State;
 use engine::Depth;
-use protocol::error::ErrorBody;
 use protocol::health::{MemoryHealth, RepairResponse};
 
 use super::app_state::{PersonRequest, SharedState};
@@ -16,9 +18,9 @@ pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(health: MEMORY)).routes(routes!(repair: MEMORY))
 }
 
-/// Look at every memory: what is wrong, and what could be better.
+/// Check every memory for problems, and list advice.
 ///
-/// This reads all of them and may take some seconds.
+/// This reads all memories and may take some seconds.
 #[utoipa::path(
     get,
     path = "/v1/health/memories",
@@ -26,9 +28,8 @@ pub(super) fn routes() -> Routes {
     tag = "memories",
     params(WorkspaceQuery),
     responses(
-        (status = 200, description = "What was found", body = MemoryHealth),
-        (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
-        (status = "5XX", description = "The memories cannot be looked at", body = ErrorBody),
+        (status = 200, description = "The findings and the advice", body = MemoryHealth),
+        ErrorResponse,
     ),
 )]
 async fn health(
@@ -40,7 +41,7 @@ async fn health(
     Ok(Json(to_wire::health(&health, &stale, &memories)))
 }
 
-/// Mend what can be mended without losing anything.
+/// Repair what can be repaired without data loss.
 #[utoipa::path(
     post,
     path = "/v1/health/memories/repair",
@@ -48,9 +49,8 @@ async fn health(
     tag = "memories",
     params(WorkspaceQuery),
     responses(
-        (status = 200, description = "What was done, and what is left", body = RepairResponse),
-        (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
-        (status = "5XX", description = "It cannot be mended now", body = ErrorBody),
+        (status = 200, description = "The repairs, and the remaining findings", body = RepairResponse),
+        ErrorResponse,
     ),
 )]
 async fn repair(

@@ -1,9 +1,9 @@
-//! Connections: taken one by one, as many as there may be, each with deadlines.
+//! Listeners and connections: accepts up to a limit, and serves each with deadlines.
 //!
-//! HTTP/1.1 alone: every client here speaks it, and a stream of events has a connection of its own
-//! anyway. A peer that sends its request line slowly, sends headers without end, or does not read
-//! what it is told, is cut off, so that it costs a little memory for a little while. Whoever reaches the
-//! address takes no connection from the socket, and without the token none from those who have it.
+//! Only HTTP/1.1: every client speaks it, and an event stream has a connection of its own anyway. A peer that sends
+//! its head slowly, sends headers without end, or does not read its answer is disconnected. Some connections are
+//! reserved for the local socket, so that clients at the address cannot use up all. Among those at the address,
+//! clients without the token can only evict each other (see `connection_state.rs`).
 
 mod lingering;
 
@@ -37,20 +37,20 @@ use crate::limits::{
     HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SOCKET_CONNECTIONS_RESERVED, HTTP_UNAUTHENTICATED_MAX,
 };
 
-/// Where connections come in.
+/// A source of connections.
 #[derive(Debug)]
 pub enum Listener {
-    /// At an address.
+    /// A TCP listener.
     Address(TcpListener),
-    /// At a socket that this person's programs alone can open.
+    /// A Unix socket that only programs of this user can open.
     Socket(UnixListener),
 }
 
 impl Listener {
-    /// Listens at an address. Belongs to the runtime that this is called in.
+    /// Listens at an address. Must be called in the runtime that serves it.
     pub fn at_address(address: SocketAddr) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // A daemon that starts anew takes its port back although old connections are remembered there.
+        // Without it, a restarted daemon could not bind its port while old connections are in TIME_WAIT.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Self::Address(socket.listen(HTTP_CONNECTIONS_WAITING_MAX)?))
@@ -70,31 +70,31 @@ impl Listener {
     }
 }
 
-/// Serves connections.
+/// The connections of a daemon, with their limits.
 #[derive(Clone, Debug)]
 pub(super) struct Connections {
     router: Router,
     permits: Arc<Semaphore>,
-    /// How much of the room those at the address may take.
+    /// The share of `permits` for connections at the address.
     address_permits: Arc<Semaphore>,
     unauthenticated: Arc<UnauthenticatedConnections>,
     metrics: Arc<Metrics>,
-    /// Cancelled when nothing new is taken and what is under way comes to its end.
+    /// Cancelled at shutdown: no connection is accepted, and requests in flight are finished.
     shutdown: CancellationToken,
     connection_tasks: TaskTracker,
 }
 
 impl Connections {
-    /// Returns a server for as many connections at a time.
+    /// Returns a server for at most `connections_max` connections at a time.
     pub(super) fn new(
         router: Router,
         connections_max: usize,
-        measures: Arc<Metrics>,
-        ending: CancellationToken,
+        metrics: Arc<Metrics>,
+        shutdown: CancellationToken,
     ) -> Self {
-        // Where there are few at all, the shares are small too.
-        let kept = HTTP_SOCKET_CONNECTIONS_RESERVED.min(connections_max / 4);
-        let at_address = connections_max - kept;
+        // With a small limit, the shares shrink in proportion.
+        let reserved = HTTP_SOCKET_CONNECTIONS_RESERVED.min(connections_max / 4);
+        let at_address = connections_max - reserved;
         Self {
             router,
             permits: Arc::new(Semaphore::new(connections_max)),
@@ -102,62 +102,62 @@ impl Connections {
             unauthenticated: UnauthenticatedConnections::new(
                 HTTP_UNAUTHENTICATED_MAX.min(at_address / 2).max(1),
             ),
-            metrics: measures,
-            shutdown: ending,
+            metrics,
+            shutdown,
             connection_tasks: TaskTracker::new(),
         }
     }
 
-    /// Takes connections until the end.
+    /// Accepts connections until shutdown.
     pub(super) async fn accept_loop(&self, listener: &Listener) {
         loop {
-            let taken = tokio::select! {
+            let accepted = tokio::select! {
                 () = self.shutdown.cancelled() => return,
-                taken = accept(listener) => taken,
+                accepted = accept(listener) => accepted,
             };
-            match taken {
+            match accepted {
                 Ok((stream, peer)) => self.spawn_connection(stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    // Out of files, most likely: others have to close theirs first.
-                    tracing::warn!(%error, "a connection could not be taken");
+                    // Most likely out of file descriptors: others have to be closed first.
+                    tracing::warn!(%error, "failed to accept a connection");
                     sleep(HTTP_ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 
-    /// Serves a connection beside the others, or drops it when there is no room.
+    /// Serves a connection in a task of its own, or drops it at the limit.
     fn spawn_connection(&self, stream: Stream, peer: Peer) {
-        let Some(room) = self.acquire_permits(peer) else {
+        let Some(permits) = self.acquire_permits(peer) else {
             self.metrics.record_rejected_connection();
             return;
         };
-        let (visitor, cut_off) = match peer {
-            // The socket's file lets nobody but this person in.
+        let (state, evicted) = match peer {
+            // The permissions of the socket file admit only this user.
             Peer::Socket => (ConnectionState::exempt(peer), None),
             Peer::Address(_) => {
-                let (visitor, cut_off) = self.unauthenticated.register(peer);
-                (visitor, Some(cut_off))
+                let (state, evicted) = self.unauthenticated.register(peer);
+                (state, Some(evicted))
             }
         };
         let this = self.clone();
         self.connection_tasks.spawn(async move {
-            let _open = this.metrics.track_connection();
-            let serving = this.serve(stream, visitor);
-            match cut_off {
+            let _gauge = this.metrics.track_connection();
+            let serving = this.serve(stream, state);
+            match evicted {
                 None => serving.await,
-                Some(cut_off) => {
-                    if cut_off.run_until_cancelled(serving).await.is_none() {
+                Some(evicted) => {
+                    if evicted.run_until_cancelled(serving).await.is_none() {
                         this.metrics.record_rejected_connection();
                     }
                 }
             }
-            drop(room);
+            drop(permits);
         });
     }
 
-    /// Returns room for one more connection, if there is some for those who come this way.
+    /// Acquires the permits for a connection of this peer; `None` at the limit.
     fn acquire_permits(&self, peer: Peer) -> Option<[Option<OwnedSemaphorePermit>; 2]> {
         let at_address = match peer {
             Peer::Socket => None,
@@ -166,57 +166,58 @@ impl Connections {
         Some([at_address, Some(Arc::clone(&self.permits).try_acquire_owned().ok()?)])
     }
 
-    async fn serve(&self, stream: Stream, visitor: ConnectionState) {
+    async fn serve(&self, stream: Stream, state: ConnectionState) {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(HTTP_READ_WAIT));
-        let _gone = visitor.closed().clone().drop_guard();
+        let _cancel_on_drop = state.closed().clone().drop_guard();
         let (stream, lingering) = Lingering::new(Box::pin(stream));
         let router = self.router.clone();
         let has_body = lingering.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
-            // Without a body there is nothing that could be left unread.
+            // Lingering is needed only when bytes of a body may be left unread.
             has_body.set(!request.body().is_end_stream());
-            request.extensions_mut().insert(visitor.clone());
+            request.extensions_mut().insert(state.clone());
             router.clone().call(request)
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HTTP_HEADERS_WAIT)
-            // At most 100 headers, which hyper takes when nothing is said, and is quicker then.
+            // The number of headers stays at hyper's default of 100, which takes a faster path.
             .max_buf_size(HTTP_HEADER_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
+        let result = tokio::select! {
+            result = connection.as_mut() => result,
             () = self.shutdown.cancelled() => {
-                // The end of the daemon waits for no client.
+                // Shutdown does not wait for clients that are still sending.
                 lingering.set(false);
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
         };
-        if let Err(error) = ended {
-            // Whoever went away, or was cut off, is not told; nobody else need care.
-            tracing::debug!(%error, "a connection broke");
+        if let Err(error) = result {
+            // Only debug: clients disconnect all the time.
+            tracing::debug!(%error, "connection failed");
         }
     }
 
-    /// Waits for the connections to end, which they do once `ending` is cancelled.
+    /// Waits until all connections are closed, which happens after `shutdown` is cancelled; at most
+    /// [`HTTP_SHUTDOWN_WAIT`].
     pub(super) async fn wait_until_closed(&self) {
         self.connection_tasks.close();
         if timeout(HTTP_SHUTDOWN_WAIT, self.connection_tasks.wait()).await.is_err() {
             tracing::warn!(
                 connections = self.connection_tasks.len(),
-                "gave up waiting for connections"
+                "shutdown timeout: connections are still open"
             );
         }
     }
 }
 
-/// The bytes of a connection.
+/// The byte stream of a connection.
 type Stream = Box<dyn Duplex>;
 
-/// Something that is read and written.
+/// A stream that can be read and written.
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
@@ -225,8 +226,8 @@ async fn accept(listener: &Listener) -> io::Result<(Stream, Peer)> {
     match listener {
         Listener::Address(listener) => {
             let (stream, address) = listener.accept().await?;
-            // Answers are written whole: waiting for more to send would only delay them. Whoever is gone
-            // already cannot be told so, and is noticed soon.
+            // Answers are written whole, so Nagle's algorithm would only delay them. An error here means that the
+            // peer is gone, which the next read reports.
             drop(stream.set_nodelay(true));
             Ok((Box::new(stream), Peer::Address(address.ip())))
         }

@@ -1,4 +1,7 @@
-//! The browsers that are logged in to the page: tickets that `lukasa ui` hands out, and the tokens that they are traded for.
+//! The logins of browsers at the page: tickets that `lukasa ui` requests, and tokens that browsers exchange them for.
+//!
+//! A ticket is valid once and for a minute; a token expires after an idle time. Both tables are bounded and only in
+//! memory: a restart of the daemon ends all logins.
 
 use memory::cache::Cache;
 use parking_lot::Mutex;
@@ -9,29 +12,29 @@ use crate::limits::{UI_LOGINS_MAX, UI_SESSION_IDLE_MAX, UI_TICKET_AGE_MAX};
 
 type ExpiringKeys = Cache<String, Instant, UI_LOGINS_MAX>;
 
-/// Tickets and tokens of browsers. Not kept beyond this process.
+/// The tickets and tokens of browsers.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
-    /// Tickets that nobody used yet, with when they were given out.
+    /// The unused tickets, with the time of their issue.
     tickets: Mutex<ExpiringKeys>,
-    /// Tokens, with when they were used last.
+    /// The tokens, with the time of their last use.
     tokens: Mutex<ExpiringKeys>,
 }
 
 impl Logins {
-    /// Gives out a ticket.
+    /// Creates a ticket.
     pub(super) fn issue_ticket(&self) -> String {
         let mut tickets = self.tickets.lock();
-        tickets.retain(|given| given.elapsed() < UI_TICKET_AGE_MAX);
+        tickets.retain(|issued| issued.elapsed() < UI_TICKET_AGE_MAX);
         let ticket = secret();
         tickets.insert(ticket.clone(), Instant::now());
         ticket
     }
 
-    /// Trades a ticket for a token, once.
+    /// Exchanges a ticket for a token. `None` for a ticket that is unknown, used or too old.
     pub(super) fn redeem(&self, ticket: &str) -> Option<String> {
-        let given = self.tickets.lock().remove(ticket);
-        given.filter(|given| given.elapsed() < UI_TICKET_AGE_MAX)?;
+        let issued = self.tickets.lock().remove(ticket);
+        issued.filter(|issued| issued.elapsed() < UI_TICKET_AGE_MAX)?;
         let mut tokens = self.tokens.lock();
         tokens.retain(|used| used.elapsed() < UI_SESSION_IDLE_MAX);
         let token = secret();
@@ -39,7 +42,7 @@ impl Logins {
         Some(token)
     }
 
-    /// Tells whether a browser has this token, and notes that it was used.
+    /// Checks whether a token is valid, and extends its life.
     pub(super) fn is_valid(&self, token: &str) -> bool {
         let mut tokens = self.tokens.lock();
         match tokens.get_mut(token) {
@@ -55,7 +58,7 @@ impl Logins {
     }
 }
 
-/// Returns 244 random bits: nobody guesses them.
+/// Returns a random text of 244 bits, which cannot be guessed.
 fn secret() -> String {
     [Uuid::new_v4(), Uuid::new_v4()].map(|half| half.simple().to_string()).concat()
 }
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_ticket_is_good_once_and_for_a_minute() {
+    async fn a_ticket_is_valid_once_and_for_a_minute() {
         let logins = Logins::default();
         let ticket = logins.issue_ticket();
         let token = logins.redeem(&ticket).unwrap();
@@ -77,7 +80,7 @@ mod tests {
         tokio::time::advance(UI_TICKET_AGE_MAX).await;
         assert_eq!(logins.redeem(&late), None);
         assert!(logins.is_valid(&token));
-        // A token lives as long as it is used.
+        // Each use extends the life of a token.
         for _ in 0..3 {
             tokio::time::advance(UI_SESSION_IDLE_MAX.mul_f32(0.9)).await;
             assert!(logins.is_valid(&token));
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_are_no_more_than_may_be() {
+    async fn the_number_of_logins_is_bounded() {
         let logins = Logins::default();
         let mut tokens = Vec::new();
         for _ in 0..UI_LOGINS_MAX + 5 {

@@ -1,7 +1,7 @@
-//! MCP over streamable HTTP: the tool and the resources that `lukasa mcp` serves, to many clients.
+//! Routes of MCP over streamable HTTP: the tools and resources of `lukasa mcp`, for many clients.
 //!
-//! Here a request is only given its workspace and its caller. What it asks for, in which revision of the
-//! protocol, is `crate::mcp`'s business.
+//! This module resolves the workspace and the caller of a request and passes it on. The protocol itself, in all its
+//! revisions, is in `crate::mcp`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::mcp::{
     is_in_session, is_stream,
 };
 
-/// Returns where the clients of each workspace are served, until `ending` is cancelled.
+/// Returns the MCP endpoint of each workspace, by workspace id. They end when `ending` is cancelled.
 pub(super) fn endpoints(
     engine: &Engine,
     feeds: &Arc<Feeds>,
@@ -50,14 +50,14 @@ fn config_of(engine: &Engine, workspace: &Workspace) -> McpConfig {
     }
 }
 
-/// What a request is refused with.
+/// The body of an error: the daemon's own, or a JSON-RPC error.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only described: each side writes its own")]
 enum McpErrorBody {
-    /// By the daemon.
+    /// An error of the daemon.
     Daemon(ErrorBody),
-    /// By the protocol: a JSON-RPC error.
+    /// An error of the protocol: a JSON-RPC error.
     Protocol { jsonrpc: String, error: serde_json::Value },
 }
 
@@ -67,9 +67,9 @@ pub(super) fn routes() -> Routes {
 
 /// Send a message of the Model Context Protocol (streamable HTTP).
 ///
-/// The same tool and resources as `lukasa mcp`. The newest revision is served request by request; the older
-/// ones begin with `initialize`, whose answer names a session in `Mcp-Session-Id`. What the protocol
-/// refuses is answered as a JSON-RPC error, what the gate refuses as everywhere.
+/// Serves the same tools and resources as `lukasa mcp`. The newest revision needs no session; older ones begin with
+/// `initialize`, whose answer names a session in `Mcp-Session-Id`. An error of the protocol is a JSON-RPC error, an
+/// error of the daemon an `ErrorBody`.
 #[utoipa::path(
     post,
     path = "/mcp",
@@ -77,46 +77,47 @@ pub(super) fn routes() -> Routes {
     params(
         WorkspaceQuery,
         ("X-Lukasa-Agent-Class" = Option<String>, Header,
-            description = "`exec` (when left out), `plan` or `explore`; at `initialize` that of the \
-                session, later that of a request, which may not be above it. One call may be lowered by \
-                `lukasa/agentClass` in its `_meta`"),
+            description = "`exec` (default), `plan` or `explore`. At `initialize` it sets the class of the \
+                session; a later request may lower it for itself. `lukasa/agentClass` in `_meta` lowers \
+                it for one call"),
     ),
     request_body(content = Object, description = "One JSON-RPC message"),
     responses(
-        (status = 200, description = "The answer, or a stream that ends with it",
+        (status = 200, description = "The JSON-RPC answer, or a stream that ends with it",
             content((Object = "application/json"), (Object = "text/event-stream"))),
-        (status = 202, description = "The message is taken and has no answer"),
-        (status = "4XX", description = "The request is refused, by the daemon or the protocol",
+        (status = 202, description = "The message was accepted; it has no answer"),
+        (status = "4XX", description = "The request was refused, by the daemon or the protocol",
             body = McpErrorBody),
-        (status = "5XX", description = "The machine failed", body = McpErrorBody),
+        (status = "5XX", description = "The daemon failed; the body says why", body = McpErrorBody),
     ),
 )]
 async fn send(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
-    daemon.forward(asked, request).await
+    daemon.forward(query, request).await
 }
 
-/// Read what changed, in an MCP session of an older revision.
+/// Stream the notifications of an MCP session of an older revision.
 #[utoipa::path(
     get,
     path = "/mcp",
     tag = "mcp",
-    params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The session")),
+    params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The id of the session")),
     responses(
-        (status = 200, description = "Notifications", content_type = "text/event-stream", body = Object),
-        (status = "4XX", description = "There is no stream", body = McpErrorBody),
-        (status = "5XX", description = "There is no stream", body = McpErrorBody),
+        (status = 200, description = "The notifications", content_type = "text/event-stream", body = Object),
+        (status = "4XX", description = "The request was refused, by the daemon or the protocol",
+            body = McpErrorBody),
+        (status = "5XX", description = "The daemon failed; the body says why", body = McpErrorBody),
     ),
 )]
 async fn listen(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
-    daemon.forward(asked, request).await
+    daemon.forward(query, request).await
 }
 
 /// End an MCP session of an older revision.
@@ -124,19 +125,20 @@ async fn listen(
     delete,
     path = "/mcp",
     tag = "mcp",
-    params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The session")),
+    params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The id of the session")),
     responses(
-        (status = 202, description = "It has ended"),
-        (status = "4XX", description = "It has not", body = McpErrorBody),
-        (status = "5XX", description = "It has not", body = McpErrorBody),
+        (status = 202, description = "The session has ended"),
+        (status = "4XX", description = "The request was refused, by the daemon or the protocol",
+            body = McpErrorBody),
+        (status = "5XX", description = "The daemon failed; the body says why", body = McpErrorBody),
     ),
 )]
 async fn leave(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
-    daemon.forward(asked, request).await
+    daemon.forward(query, request).await
 }
 
 impl From<TooManySessions> for ErrorResponse {
@@ -146,19 +148,19 @@ impl From<TooManySessions> for ErrorResponse {
 }
 
 impl AppState {
-    /// Hands a request to the workspace that it means, with who calls.
+    /// Passes a request to the endpoint of its workspace, with its caller.
     async fn forward(
         &self,
-        asked: QueryResult<WorkspaceQuery>,
+        query: QueryResult<WorkspaceQuery>,
         request: Request,
     ) -> Result<Response, ErrorResponse> {
         let (mut parts, body) = body::with_parts(request).await?;
-        if let Some(held) = parts.extensions.remove::<body_budget::BudgetPermit>()
+        if let Some(permit) = parts.extensions.remove::<body_budget::BudgetPermit>()
             && is_in_session(&parts.headers)
         {
-            parts.extensions.insert(KeepAlive::new(held));
+            parts.extensions.insert(KeepAlive::new(permit));
         }
-        let Query(WorkspaceQuery { workspace }) = asked?;
+        let Query(WorkspaceQuery { workspace }) = query?;
         if workspace.is_some() {
             parts.extensions.insert(ExplicitWorkspace);
         }
@@ -168,11 +170,11 @@ impl AppState {
         Ok(self.with_stream_gauge(endpoint.answer(parts, body, caller).await?))
     }
 
-    /// Counts an answer among the streams as long as it is one.
+    /// Counts an answer that is an event stream until the stream ends.
     fn with_stream_gauge(&self, response: Response) -> Response {
         if is_stream(&response) {
-            let open = self.metrics.track_event_stream();
-            response.map(|body| keep_alive_while(body, open))
+            let gauge = self.metrics.track_event_stream();
+            response.map(|body| keep_alive_while(body, gauge))
         } else {
             response
         }

@@ -1,8 +1,8 @@
-//! Memories one by one: listed, read, written, moved, pinned.
+//! Routes of single memories: list, read, write, move, delete, pin.
 //!
-//! A write that replaces something names it. `If-Match` carries the revision that the caller read, and
-//! `If-None-Match: *` says that nothing is there, as does saying nothing; whoever is not right about it
-//! changes nothing. What they may say beside that is in `conditions.rs`.
+//! A write states its precondition. `If-Match` carries the revision that the caller read; `If-None-Match: *`, or
+//! neither header, means that the file must not exist. A write whose precondition fails changes nothing. The full
+//! syntax of both headers is in `conditions.rs`.
 
 use axum::Json;
 use axum::http::header::ETAG;
@@ -12,7 +12,7 @@ use engine::{CallContext, ListQuery, Memories, PageCursor, Precondition, StoreEr
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::memories::{
     Memory, MemoryPage, Move, Pin, PutMemory, Sort, UnavailableScope, WriteResponse,
 };
@@ -36,22 +36,22 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(pin: MEMORY, unpin: MEMORY))
 }
 
-/// Which memories to list.
+/// The query of a list of memories.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct MemoryListParams {
-    /// Only those of this scope.
+    /// Only memories of this scope.
     scope: Option<String>,
-    /// Only those whose path, name or description holds this, in either case.
+    /// Only memories whose path, name or description contains this text, ignoring case.
     q: Option<String>,
-    /// Only those that are pinned, or are not.
+    /// Only pinned memories if true, only others if false.
     pinned: Option<bool>,
-    /// In which order.
+    /// The order of the memories.
     #[param(inline)]
     sort: Option<Sort>,
-    /// What the page before ended with.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
-    /// At most so many on a page.
+    /// The most memories on a page.
     max: Option<usize>,
 }
 
@@ -63,25 +63,24 @@ struct MemoryListParams {
     tag = "memories",
     params(WorkspaceQuery, MemoryListParams),
     responses(
-        (status = 200, description = "A page of them", body = MemoryPage),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+        (status = 200, description = "A page of memories", body = MemoryPage),
+        ErrorResponse,
     ),
 )]
 async fn list(
-    PersonRequest { memories, query: wanted }: PersonRequest<MemoryListParams>,
+    PersonRequest { memories, query: params }: PersonRequest<MemoryListParams>,
 ) -> Result<Json<MemoryPage>, ErrorResponse> {
     let browse = ListQuery {
-        mount: mount(&memories, wanted.scope.as_deref())?,
-        words: wanted.q,
-        pinned: wanted.pinned,
-        order: wanted.sort.unwrap_or(Sort::Path).twin(),
-        after: match wanted.cursor.as_deref().map(str::parse::<PageCursor>) {
+        mount: mount(&memories, params.scope.as_deref())?,
+        words: params.q,
+        pinned: params.pinned,
+        order: params.sort.unwrap_or(Sort::Path).twin(),
+        after: match params.cursor.as_deref().map(str::parse::<PageCursor>) {
             None => None,
             Some(Ok(cursor)) => Some(cursor),
             Some(Err(error)) => return Err(ErrorResponse::invalid_arguments(error.to_string())),
         },
-        max: wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX),
+        max: params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX),
     };
     let page = engine::list_page(&memories, &browse).await?;
     let unavailable = memories.mounts().into_iter().filter_map(|state| {
@@ -96,22 +95,22 @@ async fn list(
     }))
 }
 
-/// Returns the root that a scope names; none for none.
+/// Returns the mount that `scope` names, or `None` without a scope.
 fn mount(memories: &Memories, scope: Option<&str>) -> Result<Option<Mount>, ErrorResponse> {
     let Some(scope) = scope else { return Ok(None) };
     let mount = from_wire::mount(scope, memories.layout());
     mount.map(Some).ok_or_else(|| ErrorCode::InvalidScope.into())
 }
 
-/// Reads a path as URLs have it: `global/prefs.md`.
+/// Parses a path of a URL, such as `global/prefs.md`.
 fn path(memories: &Memories, text: &str) -> Result<MemoryPath, ErrorResponse> {
     memory_path(memories, &format!("/memories/{text}"))
 }
 
 /// Read a memory.
 ///
-/// `ETag` carries its revision. With `If-None-Match: "<revision>"` nothing is sent when that is still
-/// the current one, with `If-Match: "<revision>"` only what is that one, or else 412. Both take a list too.
+/// `ETag` carries its revision. With `If-None-Match: "<revision>"` the answer is 304 if that is still the
+/// current revision. With `If-Match: "<revision>"` the answer is 412 if it is not. Both accept a list.
 #[utoipa::path(
     get,
     path = "/v1/memories/{*path}",
@@ -121,24 +120,23 @@ fn path(memories: &Memories, text: &str) -> Result<MemoryPath, ErrorResponse> {
             example = "global/prefs.md"),
         WorkspaceQuery,
         ("If-Match" = Option<String>, Header,
-            description = "`*`, or revisions in quotes: what the caller wants"),
+            description = "`*`, or revisions in quotes: the revisions that the caller accepts"),
         ("If-None-Match" = Option<String>, Header,
-            description = "`*`, or revisions in quotes: what the caller has"),
+            description = "`*`, or revisions in quotes: the revisions that the caller has"),
     ),
     responses(
         (status = 200, description = "The memory", body = Memory,
-            headers(("ETag" = String, description = "Its revision, in quotes"))),
-        (status = 304, description = "The caller has it"),
-        (status = "4XX", description = "It cannot be read", body = ErrorBody),
-        (status = "5XX", description = "It cannot be read", body = ErrorBody),
+            headers(("ETag" = String, description = "The revision of the memory, in quotes"))),
+        (status = 304, description = "The caller already has this revision"),
+        ErrorResponse,
     ),
 )]
 async fn read(
-    Path(at): Path<String>,
+    Path(name): Path<String>,
     PersonRequest { memories, .. }: PersonRequest,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let path = path(&memories, &at)?;
+    let path = path(&memories, &name)?;
     let read = memories.read(&path).await?;
     let tag = [(ETAG, etag(&read.revision))];
     if Conditions::from_headers(&headers)?.is_not_modified(read.revision)? {
@@ -148,7 +146,7 @@ async fn read(
     Ok((tag, Json(to_wire::memory(&path, read, last))).into_response())
 }
 
-/// Returns a revision as `ETag` has it.
+/// Formats a revision as an `ETag`.
 fn etag(revision: &Revision) -> HeaderValue {
     let tag = format!("\"{revision}\"");
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
@@ -156,10 +154,10 @@ fn etag(revision: &Revision) -> HeaderValue {
 
 /// Write a whole memory.
 ///
-/// Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, or it is gone, the
-/// answer is 412 with the current `revision`, if there is one. Without it only what is not there is made; when
-/// something is, the answer is 428, or 412 with `If-None-Match: *`. `If-Match` takes several revisions as well,
-/// one of which has to be the current one, or `*` for whatever is there; a weak tag matches nothing.
+/// To replace a memory, send `If-Match: "<revision>"` with the revision that you read. If the memory was changed or
+/// deleted since, the answer is 412 with the current `revision`, if there is one. Without `If-Match` only a new
+/// memory is created; if the path exists, the answer is 428, or 412 with `If-None-Match: *`. `If-Match` also accepts
+/// several revisions, one of which must be the current one, or `*` for any; a weak tag matches nothing.
 #[utoipa::path(
     put,
     path = "/v1/memories/{*path}",
@@ -169,31 +167,30 @@ fn etag(revision: &Revision) -> HeaderValue {
             example = "global/prefs.md"),
         WorkspaceQuery,
         ("If-Match" = Option<String>, Header,
-            description = "`*`, or revisions in quotes: what is replaced"),
+            description = "`*`, or revisions in quotes: the revisions that may be replaced"),
         ("If-None-Match" = Option<String>, Header,
-            description = "`*`: nothing may be there; or revisions in quotes: none of these"),
+            description = "`*`: the path must not exist; or revisions in quotes that must not be current"),
     ),
     request_body = PutMemory,
     responses(
-        (status = 200, description = "It is replaced, or was so already", body = WriteResponse),
-        (status = 201, description = "It is made", body = WriteResponse),
-        (status = "4XX", description = "Nothing is written", body = ErrorBody),
-        (status = "5XX", description = "Nothing is written", body = ErrorBody),
+        (status = 200, description = "The memory was replaced, or had this text already", body = WriteResponse),
+        (status = 201, description = "The memory was created", body = WriteResponse),
+        ErrorResponse,
     ),
 )]
 async fn put(
-    Path(at): Path<String>,
+    Path(name): Path<String>,
     headers: HeaderMap,
     PersonRequestWithBody { memories, body: PutMemory { text }, .. }: PersonRequestWithBody<
         PutMemory,
     >,
 ) -> Result<Response, ErrorResponse> {
-    let path = path(&memories, &at)?;
-    let named = Conditions::from_headers(&headers)?.write_precondition();
-    let is_named = named.is_some();
-    let expected = named.unwrap_or(Precondition::Absent);
+    let path = path(&memories, &name)?;
+    let precondition = Conditions::from_headers(&headers)?.write_precondition();
+    let has_precondition = precondition.is_some();
+    let expected = precondition.unwrap_or(Precondition::Absent);
     let saved = match memories.save(&path, &text, expected, &CallContext::default()).await {
-        Err(StoreError::Refused(CommandError::Conflict { .. })) if !is_named => {
+        Err(StoreError::Refused(CommandError::Conflict { .. })) if !has_precondition => {
             return Err(ErrorCode::PreconditionRequired.into());
         }
         saved => saved?,
@@ -208,10 +205,10 @@ async fn put(
     Ok((status, [(ETAG, etag(&saved.revision))], Json(written)).into_response())
 }
 
-/// Delete a memory, or a folder with all that is in it.
+/// Delete a memory, or a folder with its contents.
 ///
-/// With `If-Match: "<revision>"` only that very text is deleted; when it is another one by now, or gone, the
-/// answer is 412. An undo brings everything back.
+/// With `If-Match: "<revision>"` only that revision is deleted; if the memory was changed or deleted since, the
+/// answer is 412. An undo restores everything.
 #[utoipa::path(
     delete,
     path = "/v1/memories/{*path}",
@@ -221,22 +218,21 @@ async fn put(
             example = "global/prefs.md"),
         WorkspaceQuery,
         ("If-Match" = Option<String>, Header,
-            description = "`*`, or revisions in quotes: what is deleted"),
+            description = "`*`, or revisions in quotes: the revisions that may be deleted"),
         ("If-None-Match" = Option<String>, Header,
-            description = "Revisions in quotes: what is not deleted"),
+            description = "Revisions in quotes that must not be deleted"),
     ),
     responses(
-        (status = 200, description = "It is gone", body = WriteResponse),
-        (status = "4XX", description = "Nothing is deleted", body = ErrorBody),
-        (status = "5XX", description = "Nothing is deleted", body = ErrorBody),
+        (status = 200, description = "The memory was deleted", body = WriteResponse),
+        ErrorResponse,
     ),
 )]
 async fn delete(
-    Path(at): Path<String>,
+    Path(name): Path<String>,
     PersonRequest { memories, .. }: PersonRequest,
     headers: HeaderMap,
 ) -> Result<Json<WriteResponse>, ErrorResponse> {
-    let path = path(&memories, &at)?;
+    let path = path(&memories, &name)?;
     let call = CallContext::default();
     let change = match Conditions::from_headers(&headers)?.write_precondition() {
         None => {
@@ -251,7 +247,7 @@ async fn delete(
     Ok(Json(WriteResponse { path: path.to_string(), revision: None, change, warnings: Vec::new() }))
 }
 
-/// What a command did.
+/// The result of a command that was applied.
 struct WriteOutcome {
     change: Option<memory::change::ChangeId>,
     warnings: Vec<memory::command::Warning>,
@@ -264,7 +260,7 @@ fn write_outcome(reply: Reply) -> Result<WriteOutcome, ErrorResponse> {
     }
 }
 
-/// Give a memory or folder another path in its scope.
+/// Move or rename a memory or folder within its scope.
 #[utoipa::path(
     post,
     path = "/v1/memories/move",
@@ -272,9 +268,8 @@ fn write_outcome(reply: Reply) -> Result<WriteOutcome, ErrorResponse> {
     params(WorkspaceQuery),
     request_body = Move,
     responses(
-        (status = 200, description = "It has the new path", body = WriteResponse),
-        (status = "4XX", description = "It has the old one", body = ErrorBody),
-        (status = "5XX", description = "It has the old one", body = ErrorBody),
+        (status = 200, description = "The memory was moved", body = WriteResponse),
+        ErrorResponse,
     ),
 )]
 async fn rename(
@@ -289,7 +284,7 @@ async fn rename(
     Ok(Json(WriteResponse { path, revision: None, change: change.map(|id| id.0), warnings }))
 }
 
-/// Keep a memory in the agents' context.
+/// Pin a memory: keep it in the agents' context.
 #[utoipa::path(
     put,
     path = "/v1/pins/{*path}",
@@ -300,19 +295,18 @@ async fn rename(
         WorkspaceQuery,
     ),
     responses(
-        (status = 200, description = "It is pinned", body = Pin),
-        (status = "4XX", description = "It cannot be pinned", body = ErrorBody),
-        (status = "5XX", description = "It cannot be pinned", body = ErrorBody),
+        (status = 200, description = "The pin was set", body = Pin),
+        ErrorResponse,
     ),
 )]
 async fn pin(
-    Path(at): Path<String>,
+    Path(name): Path<String>,
     PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<Pin>, ErrorResponse> {
-    set_pin(&memories, &at, true).await
+    set_pin(&memories, &name, true).await
 }
 
-/// Keep a memory in the agents' context no longer.
+/// Unpin a memory.
 #[utoipa::path(
     delete,
     path = "/v1/pins/{*path}",
@@ -323,20 +317,23 @@ async fn pin(
         WorkspaceQuery,
     ),
     responses(
-        (status = 200, description = "It is not pinned", body = Pin),
-        (status = "4XX", description = "It cannot be unpinned", body = ErrorBody),
-        (status = "5XX", description = "It cannot be unpinned", body = ErrorBody),
+        (status = 200, description = "The pin was removed", body = Pin),
+        ErrorResponse,
     ),
 )]
 async fn unpin(
-    Path(at): Path<String>,
+    Path(name): Path<String>,
     PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<Pin>, ErrorResponse> {
-    set_pin(&memories, &at, false).await
+    set_pin(&memories, &name, false).await
 }
 
-async fn set_pin(memories: &Memories, at: &str, pinned: bool) -> Result<Json<Pin>, ErrorResponse> {
-    let path = path(memories, at)?;
+async fn set_pin(
+    memories: &Memories,
+    name: &str,
+    pinned: bool,
+) -> Result<Json<Pin>, ErrorResponse> {
+    let path = path(memories, name)?;
     let changed = memories.set_pin(&path, pinned).await?;
     Ok(Json(Pin { path: path.to_string(), pinned, changed }))
 }

@@ -1,7 +1,8 @@
-//! What the daemon counts about itself, for `GET /metrics` and `GET /v1/stats`.
+//! The metrics of the daemon, for `GET /metrics` and `GET /v1/stats`.
 //!
-//! Routes are counted by their pattern, never by what was asked for, so that the number of series is
-//! bounded and no name of a memory gets into them.
+//! Requests are labelled by the pattern of their route, never by their path, so that the number of series is bounded
+//! and no name of a memory becomes a label. Gauges of tasks and scopes are set when metrics are read; connections and
+//! streams are counted by guards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +18,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Upper bounds of answer times, in seconds: from a read out of memory to a write that waited for a root.
+/// The histogram buckets of answer times, in seconds: from a read in memory to a write that waited for a lock.
 const ANSWER_SECONDS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0];
 
-/// What an answer is counted under.
+/// The labels of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     method: &'static str,
@@ -28,21 +29,21 @@ struct RequestLabels {
     status: u16,
 }
 
-/// How many tasks of a workspace are how far.
+/// The labels of a number of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TaskLabels {
     workspace: String,
     status: &'static str,
 }
 
-/// How much a scope of a workspace holds.
+/// The labels of the size of a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ScopeLabels {
     workspace: String,
     scope: String,
 }
 
-/// What a model did.
+/// The labels of model runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ModelRunLabels {
     task: &'static str,
@@ -50,7 +51,7 @@ struct ModelRunLabels {
     ended: &'static str,
 }
 
-/// Which tokens a model took.
+/// The labels of a number of tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ModelTokenLabels {
     task: &'static str,
@@ -58,7 +59,7 @@ struct ModelTokenLabels {
     kind: &'static str,
 }
 
-/// The counts.
+/// All metrics of a daemon.
 pub(super) struct Metrics {
     registry: Registry,
     answers: Family<RequestLabels, Counter>,
@@ -79,11 +80,11 @@ pub(super) struct Metrics {
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Measures").finish_non_exhaustive()
+        f.debug_struct("Metrics").finish_non_exhaustive()
     }
 }
 
-/// One more of something, while this lives.
+/// A guard that keeps a gauge incremented until it is dropped.
 #[derive(Debug)]
 pub(super) struct GaugeGuard(Gauge);
 
@@ -102,7 +103,7 @@ impl Drop for GaugeGuard {
 
 impl Metrics {
     pub(super) fn new() -> Arc<Self> {
-        let measures = Self {
+        let metrics = Self {
             registry: Registry::with_prefix("lukasa"),
             answers: Family::default(),
             answer_time: Histogram::new(ANSWER_SECONDS),
@@ -119,7 +120,7 @@ impl Metrics {
             model_tokens: Family::default(),
             model_refusals: Family::default(),
         };
-        Arc::new(measures.register_all())
+        Arc::new(metrics.register_all())
     }
 
     fn register_all(mut self) -> Self {
@@ -180,58 +181,58 @@ impl Metrics {
         status: u16,
         took: Duration,
     ) {
-        let answer =
+        let labels =
             RequestLabels { method: method_label(method), route: route.to_owned(), status };
-        self.answers.get_or_create(&answer).inc();
+        self.answers.get_or_create(&labels).inc();
         self.answer_time.observe(took.as_secs_f64());
     }
 
-    /// Counts a connection while the value lives.
+    /// Counts a connection until the guard is dropped.
     pub(super) fn track_connection(&self) -> GaugeGuard {
         GaugeGuard::increment(&self.connections)
     }
 
-    /// Counts a connection that was dropped.
+    /// Counts a connection that was refused or evicted.
     pub(super) fn record_rejected_connection(&self) {
         self.rejected_connections.inc();
     }
 
-    /// Counts a stream while the value lives.
+    /// Counts an event stream until the guard is dropped.
     pub(super) fn track_event_stream(&self) -> GaugeGuard {
         GaugeGuard::increment(&self.event_streams)
     }
 
-    /// Counts a frame.
+    /// Counts a frame sent to a stream.
     pub(super) fn record_event(&self) {
         self.events.inc();
     }
 
-    /// Returns how many connections and streams there are.
+    /// Returns the numbers of open connections and event streams.
     pub(super) fn open_counts(&self) -> (u64, u64) {
         let count = |gauge: &Gauge| u64::try_from(gauge.get()).unwrap_or(0);
         (count(&self.connections), count(&self.event_streams))
     }
 
-    /// Notes how many tasks of a workspace are how far.
+    /// Sets the number of tasks of a workspace with a status.
     pub(super) fn set_tasks(&self, workspace: &str, status: &'static str, count: u64) {
-        let tasks = TaskLabels { workspace: workspace.to_owned(), status };
-        self.tasks.get_or_create(&tasks).set(to_gauge_value(count));
+        let labels = TaskLabels { workspace: workspace.to_owned(), status };
+        self.tasks.get_or_create(&labels).set(to_gauge_value(count));
     }
 
-    /// Notes how much a scope holds.
+    /// Sets the number and bytes of memories of a scope.
     pub(super) fn set_scope(&self, workspace: &str, scope: &str, (memories, bytes): (usize, u64)) {
-        let held = ScopeLabels { workspace: workspace.to_owned(), scope: scope.to_owned() };
-        self.memories.get_or_create(&held).set(to_gauge_value(memories));
-        self.memory_bytes.get_or_create(&held).set(to_gauge_value(bytes));
+        let labels = ScopeLabels { workspace: workspace.to_owned(), scope: scope.to_owned() };
+        self.memories.get_or_create(&labels).set(to_gauge_value(memories));
+        self.memory_bytes.get_or_create(&labels).set(to_gauge_value(bytes));
     }
 
-    /// Notes what models did.
+    /// Sets the runs, refusals and tokens of models.
     pub(super) fn set_models(&self, serving: &RunningServices) {
         let mut tokens: BTreeMap<(&'static str, String), [u64; 3]> = BTreeMap::new();
         for ((task, model, ended), spent) in serving.spending() {
-            let by = ModelRunLabels { task, model: model.clone(), ended };
-            self.model_runs.get_or_create(&by).set(to_gauge_value(spent.works));
-            self.model_refusals.get_or_create(&by).set(to_gauge_value(spent.refused));
+            let labels = ModelRunLabels { task, model: model.clone(), ended };
+            self.model_runs.get_or_create(&labels).set(to_gauge_value(spent.works));
+            self.model_refusals.get_or_create(&labels).set(to_gauge_value(spent.refused));
             let [tokens_in, cached, out] = tokens.entry((task, model)).or_default();
             *tokens_in += spent.tokens_in;
             *cached += spent.tokens_cached;
@@ -239,19 +240,19 @@ impl Metrics {
         }
         for ((task, model), counts) in tokens {
             for (kind, count) in ["in", "cached", "out"].into_iter().zip(counts) {
-                let of = ModelTokenLabels { task, model: model.clone(), kind };
-                self.model_tokens.get_or_create(&of).set(to_gauge_value(count));
+                let labels = ModelTokenLabels { task, model: model.clone(), kind };
+                self.model_tokens.get_or_create(&labels).set(to_gauge_value(count));
             }
         }
     }
 
-    /// Notes how much history holds.
+    /// Sets the size of the history.
     pub(super) fn set_history(&self, changes: u64, database_bytes: u64) {
         self.changes.set(to_gauge_value(changes));
         self.database_bytes.set(to_gauge_value(database_bytes));
     }
 
-    /// Returns everything as Prometheus reads it.
+    /// Encodes all metrics in the text format of Prometheus.
     pub(super) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
@@ -263,7 +264,7 @@ fn to_gauge_value(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
 
-/// Returns a method's word; one that nobody serves has none of its own.
+/// Returns the label of a method. Methods that are never served share one, to bound the number of series.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

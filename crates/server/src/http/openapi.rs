@@ -1,14 +1,15 @@
-//! The description of all routes: OpenAPI 3.1, made from the code that serves them.
+//! The OpenAPI 3.1 description of all routes, and the page that shows it.
 //!
-//! It is made by a test, which fails when the embedded one says something else; `cargo xtask docs` has
-//! it written.
+//! The description is generated from the `#[utoipa::path]` attributes of the handlers, by a test: the program embeds
+//! only the resulting `document.json`, not the code that builds it. The test fails when the file is out of date;
+//! `cargo xtask docs` writes it.
 
 use std::sync::LazyLock;
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::Html;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use serde_json::Value;
 
 use super::app_state::SharedState;
@@ -19,12 +20,14 @@ use super::{
     pending, server_status, sessions, settings, tasks, tool, ui, workspaces,
 };
 
+use crate::error::ErrorResponse;
+
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-    // What a test has read as JSON is JSON.
+    // Cannot fail: a test parses the same file.
     serde_json::from_str(include_str!("openapi/document.json")).unwrap_or_default()
 });
 
-/// Returns all routes, with their description.
+/// Returns all routes of the daemon.
 pub(super) fn routes() -> Routes {
     Routes::new()
         .merge(server_status::routes())
@@ -49,33 +52,33 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(docs: NOTHING))
 }
 
-/// Returns the description of what the daemon serves.
+/// Returns the OpenAPI description of the daemon's routes.
 pub fn document() -> &'static Value {
     &DOCUMENT
 }
 
-/// Describe all routes, as OpenAPI 3.1.
+/// Get the OpenAPI 3.1 description of all routes.
 #[utoipa::path(
     get,
     path = "/openapi.json",
     tag = "daemon",
     responses(
-        (status = 200, description = "The description", body = Object),
-        (status = "4XX", description = "The request is refused", body = ErrorBody),
+        (status = 200, description = "The OpenAPI document", body = Object),
+        ErrorResponse,
     ),
 )]
 async fn description(State(_daemon): State<SharedState>) -> Json<&'static Value> {
     Json(document())
 }
 
-/// Describe all routes, as a page for people.
+/// Get the description of all routes as an HTML page.
 #[utoipa::path(
     get,
     path = "/docs",
     tag = "daemon",
     responses(
         (status = 200, description = "The page", content_type = "text/html", body = String),
-        (status = "4XX", description = "The request is refused", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn docs(State(_daemon): State<SharedState>) -> Html<String> {

@@ -1,8 +1,9 @@
-//! What each agent has read over HTTP that nobody here reviewed, from one request to the next.
+//! The table of readers over HTTP and whether each has read text that no person reviewed.
 //!
-//! A request of the newest revision of MCP, or of the tool's own route, belongs to no session. The requests of one client, in
-//! whatever workspace, are taken for a session that ends when nothing came for [`READER_IDLE_MAX`]; those without a name are
-//! one client. A session of MCP is one until it ends.
+//! Requests of the newest MCP revision and of the tool's own route belong to no session. All requests of one client,
+//! in any workspace, therefore count as one reader until the client is idle for [`READER_IDLE_MAX`]. Requests without
+//! a client name share one reader. An MCP session is a reader of its own until it ends.
+//! The table is bounded: the reader that was idle longest is evicted.
 
 use std::collections::HashMap;
 
@@ -12,45 +13,46 @@ use tokio::time::Instant;
 
 use crate::limits::{OUTSIDE_READERS_MAX, READER_IDLE_MAX};
 
-/// Whose requests belong together.
+/// The identity that groups requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum OutsideReader {
-    /// A client, by its name if it has one.
+    /// A client, by the name that it sends; `None` for all without a name.
     Client(Option<String>),
-    /// A session of MCP.
+    /// An MCP session, by its id.
     Session(String),
 }
 
-/// What they have read.
+/// The flag of each reader, with the time of its last request.
 #[derive(Debug, Default)]
 pub(super) struct OutsideReads(Mutex<HashMap<OutsideReader, (OutsideReadFlag, Instant)>>);
 
 impl OutsideReads {
-    /// Returns what this one has read.
+    /// Returns the flag of a reader; a new one if the reader is unknown or was idle too long.
     pub(super) fn get_or_insert(&self, reader: OutsideReader) -> OutsideReadFlag {
         let mut readers = self.0.lock();
         let now = Instant::now();
-        let is_current = |reader: &OutsideReader, heard: Instant| {
+        let is_current = |reader: &OutsideReader, last_request: Instant| {
             matches!(reader, OutsideReader::Session(_))
-                || now.duration_since(heard) <= READER_IDLE_MAX
+                || now.duration_since(last_request) <= READER_IDLE_MAX
         };
         if readers.len() >= OUTSIDE_READERS_MAX && !readers.contains_key(&reader) {
-            readers.retain(|reader, (read, heard)| is_current(reader, *heard) && read.is_set());
+            // First drop what carries no information: idle readers, and flags that are not set.
+            readers.retain(|reader, (flag, last)| is_current(reader, *last) && flag.is_set());
         }
         if readers.len() >= OUTSIDE_READERS_MAX
-            && let Some(oldest) = readers.iter().min_by_key(|(_, (_, heard))| *heard)
+            && let Some(oldest) = readers.iter().min_by_key(|(_, (_, last_request))| *last_request)
         {
             let oldest = oldest.0.clone();
             readers.remove(&oldest);
         }
-        let is_heard = readers.get(&reader).is_none_or(|(_, heard)| is_current(&reader, *heard));
+        let is_valid = readers.get(&reader).is_none_or(|(_, last)| is_current(&reader, *last));
         let fresh = || (OutsideReadFlag::default(), now);
-        let known = readers.entry(reader).or_insert_with(fresh);
-        if !is_heard {
-            *known = fresh();
+        let entry = readers.entry(reader).or_insert_with(fresh);
+        if !is_valid {
+            *entry = fresh();
         }
-        known.1 = now;
-        known.0.clone()
+        entry.1 = now;
+        entry.0.clone()
     }
 }
 
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_of_one_client_share_what_it_read_until_it_rests() {
+    async fn requests_of_one_client_share_a_flag_until_the_client_is_idle() {
         let readers = OutsideReads::default();
         let first = readers.get_or_insert(reader("a"));
         assert!(readers.get_or_insert(reader("a")).is_same(&first));
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_are_no_more_than_may_be() {
+    async fn the_number_of_readers_is_bounded() {
         let readers = OutsideReads::default();
         for number in 0..OUTSIDE_READERS_MAX + 10 {
             readers.get_or_insert(reader(&number.to_string()));

@@ -1,11 +1,13 @@
-//! Proposals: what waits for a person, and what the person decides.
+//! Routes of proposals: list those that wait for a person, show one, accept or reject several.
+//!
+//! Each id of an accept or reject is decided on its own: some may succeed and others fail. The answer has the outcome
+//! of each. The rules are those of `engine::ProposalQueue`.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::{CallContext, DecisionError};
 use memory::proposal::ProposalId;
-use protocol::error::ErrorBody;
 use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -25,19 +27,19 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(reject: MEMORY))
 }
 
-/// Which proposals to list.
+/// The query of a list of proposals.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct ProposalListParams {
-    /// What the page before ended with.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
-    /// At most so many on a page.
+    /// The most proposals on a page.
     max: Option<usize>,
 }
 
-/// List the proposals that wait for a person, the oldest first.
+/// List the proposals that wait for a person, oldest first.
 ///
-/// A proposal is listed where all memories that it names are.
+/// A proposal is listed in each workspace that has all memories that it names.
 #[utoipa::path(
     get,
     path = "/v1/pending",
@@ -45,17 +47,16 @@ struct ProposalListParams {
     tag = "pending",
     params(WorkspaceQuery, ProposalListParams),
     responses(
-        (status = 200, description = "A page of them", body = PendingPage),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+        (status = 200, description = "A page of proposals", body = PendingPage),
+        ErrorResponse,
     ),
 )]
 async fn list(
     State(daemon): State<SharedState>,
-    PersonRequest { memories, query: wanted }: PersonRequest<ProposalListParams>,
+    PersonRequest { memories, query: params }: PersonRequest<ProposalListParams>,
 ) -> Result<Json<PendingPage>, ErrorResponse> {
-    let after = page_start(wanted.cursor.as_deref())?.map(ProposalId);
-    let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+    let after = page_start(params.cursor.as_deref())?.map(ProposalId);
+    let max = params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let pending = daemon.engine.proposal_queue();
     let page = pending.list(&memories, after, max).await?;
     Ok(Json(PendingPage {
@@ -65,17 +66,16 @@ async fn list(
     }))
 }
 
-/// Show a proposal that waits, with what it would do to each memory now.
+/// Show a waiting proposal, with a diff of each memory as it would be changed now.
 #[utoipa::path(
     get,
     path = "/v1/pending/{id}",
     operation_id = "show_pending",
     tag = "pending",
-    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery),
+    params(("id" = i64, Path, description = "The number of the proposal"), WorkspaceQuery),
     responses(
         (status = 200, description = "The proposal", body = PendingProposal),
-        (status = "4XX", description = "It cannot be shown", body = ErrorBody),
-        (status = "5XX", description = "It cannot be shown", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn show(
@@ -90,10 +90,10 @@ async fn show(
     Ok(Json(to_wire::proposal(shown)))
 }
 
-/// Make the changes that are proposed, each on its own.
+/// Accept proposals.
 ///
-/// Each is a change of its own, made to the memories as they are now; an undo takes it back. One that is stale, was
-/// decided before, or may not be made stays as it is; the answer says which and why.
+/// Each becomes a change of its own to the memories as they are now, and can be undone. A proposal that is stale,
+/// was decided before, or may not be applied stays as it is; the answer has the reason.
 #[utoipa::path(
     post,
     path = "/v1/pending/accept",
@@ -102,9 +102,8 @@ async fn show(
     params(WorkspaceQuery),
     request_body = ProposalIds,
     responses(
-        (status = 200, description = "What became of each", body = Decisions),
-        (status = "4XX", description = "Nothing was decided", body = ErrorBody),
-        (status = "5XX", description = "Nothing was decided", body = ErrorBody),
+        (status = 200, description = "The outcome of each proposal", body = Decisions),
+        ErrorResponse,
     ),
 )]
 async fn accept(
@@ -117,9 +116,9 @@ async fn accept(
     Ok(Json(to_wire::decisions(&decisions)))
 }
 
-/// Say no to changes that are proposed, each on its own.
+/// Reject proposals.
 ///
-/// The same change of the same entries is not proposed again.
+/// The same change to the same entries is not proposed again.
 #[utoipa::path(
     post,
     path = "/v1/pending/reject",
@@ -128,9 +127,8 @@ async fn accept(
     params(WorkspaceQuery),
     request_body = ProposalIds,
     responses(
-        (status = 200, description = "What became of each", body = Decisions),
-        (status = "4XX", description = "Nothing was decided", body = ErrorBody),
-        (status = "5XX", description = "Nothing was decided", body = ErrorBody),
+        (status = 200, description = "The outcome of each proposal", body = Decisions),
+        ErrorResponse,
     ),
 )]
 async fn reject(
@@ -142,7 +140,7 @@ async fn reject(
     Ok(Json(to_wire::decisions(&decisions)))
 }
 
-/// Returns the proposals that are decided, unless there are too many.
+/// Returns the ids of a body, or an error if there are too many.
 fn parse_ids(ProposalIds { ids }: ProposalIds) -> Result<Vec<ProposalId>, ErrorResponse> {
     if ids.len() > HTTP_PAGE_MAX {
         let count = ids.len();
@@ -160,7 +158,7 @@ impl From<DecisionError> for ErrorResponse {
             DecisionError::NotFound(_) => {
                 Self::from(wire_code(error.code())).with_message(error.to_string())
             }
-            // The request named no precondition that could have failed.
+            // 409, not 412 as a conflict has elsewhere: the request named no precondition that could have failed.
             DecisionError::Decided { .. } | DecisionError::Stale { .. } => {
                 Self::from(wire_code(error.code()))
                     .with_status(StatusCode::CONFLICT)

@@ -1,4 +1,6 @@
-//! The parts of a request that several routes read: path, query, and the client's name.
+//! Extractors for the parts of a request that several routes read: path, query, page cursor and client name.
+//!
+//! They exist so that a malformed part is answered with the daemon's own error body, not with axum's text.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query};
@@ -15,8 +17,7 @@ use utoipa::IntoParams;
 
 use crate::error::ErrorResponse;
 
-/// The parts of a path that its route leaves open, decoded. A path that cannot be decoded is refused as any other
-/// malformed path is.
+/// The parameters of a path, decoded. A path that cannot be decoded is an `invalid_path` error.
 #[derive(Debug)]
 pub(super) struct Path<T>(pub(super) T);
 
@@ -25,7 +26,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
         match axum::extract::Path::from_request_parts(parts, state).await {
-            Ok(axum::extract::Path(named)) => Ok(Self(named)),
+            Ok(axum::extract::Path(parameters)) => Ok(Self(parameters)),
             Err(rejected) => {
                 Err(ErrorResponse::from(ErrorCode::InvalidPath).with_message(rejected.body_text()))
             }
@@ -33,35 +34,37 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The query of a request, or why it cannot be read.
+/// The query of a request, or the reason why it cannot be parsed.
 pub(super) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
-/// The workspace that a query names.
+/// A query that names a workspace.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WorkspaceQuery {
-    /// The id of the workspace; left out, the first one.
+    /// The id of the workspace. The default is the first one.
     pub(super) workspace: Option<String>,
 }
 
-/// Reads where a page begins: behind the number that the page before ended with.
+/// Parses a page cursor: the number of the last item of the previous page.
 pub(super) fn page_start(cursor: Option<&str>) -> Result<Option<i64>, ErrorResponse> {
     let read = cursor.map(str::parse).transpose();
     read.map_err(|_| {
-        ErrorResponse::invalid_arguments("a cursor is what the page before ended with")
+        ErrorResponse::invalid_arguments(
+            "invalid cursor; send the `nextCursor` of the previous page",
+        )
     })
 }
 
-/// Reads a path as models have it: `/memories/global/prefs.md`.
+/// Parses a memory path, such as `/memories/global/prefs.md`.
 pub(super) fn memory_path(memories: &Memories, text: &str) -> Result<MemoryPath, ErrorResponse> {
     MemoryPath::parse(text, memories.layout()).map_err(|error| CommandError::from(error).into())
 }
 
-/// The headers in which a client says what it calls itself.
+/// The headers with the name of a client, in order of precedence.
 static CLIENT_IDS: [HeaderName; 2] =
     [HeaderName::from_static(CLIENT_ID_HEADER), HeaderName::from_static(CLIENT_ID_HEADER_ALIAS)];
 
-/// Returns what a client calls itself; what is empty is no name.
+/// Returns the name that a client sends; an empty header counts as absent.
 pub(super) fn client_name(headers: &HeaderMap) -> Option<&HeaderValue> {
     CLIENT_IDS.iter().filter_map(|name| headers.get(name)).find(|name| !name.is_empty())
 }

@@ -1,8 +1,8 @@
-//! Routes as they are declared: what `#[utoipa::path]` says beside a handler is where it is served. Each names the feature
-//! that it needs; one that is switched off is refused here, before anybody looks at what the request wants.
+//! The registration of routes: path and method come from the `#[utoipa::path]` attribute of a handler.
 //!
-//! The description of all routes is made from the same declarations, but in tests only: the program
-//! carries what came of it, not what it takes to make it.
+//! Each route names the feature that it needs. A middleware refuses requests for a disabled feature before the handler
+//! runs. The OpenAPI description is built from the same attributes, but only in tests: the program embeds the
+//! finished document (see `openapi.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use utoipa::openapi::HttpMethod;
 use super::app_state::SharedState;
 use crate::error::ErrorResponse;
 
-/// The feature that a route needs, by the names that [`routes!`] has for them.
+/// The features that a route can need, by the names that [`routes!`] uses.
 pub(super) mod needs {
     use memory::feature::Feature;
 
     pub(in super::super) type RequiredFeature = Option<Feature>;
 
-    /// It tells of the daemon itself.
+    /// For routes about the daemon itself, which are always on.
     pub(in super::super) const NOTHING: RequiredFeature = None;
     pub(in super::super) const MEMORY: RequiredFeature = Some(Feature::Memory);
     pub(in super::super) const TOOL: RequiredFeature = Some(Feature::Tool);
@@ -37,10 +37,10 @@ pub(super) mod needs {
     pub(in super::super) const PAGE: RequiredFeature = Some(Feature::Page);
 }
 
-/// What the routes need, by method and path.
+/// The required feature of each route, by method and path.
 pub(super) type RequiredFeatures = HashMap<(Method, String), needs::RequiredFeature>;
 
-/// Routes, with their description in tests.
+/// A set of routes; in tests, with their description.
 #[derive(Default)]
 pub(super) struct Routes {
     router: Router<SharedState>,
@@ -49,7 +49,7 @@ pub(super) struct Routes {
     description: description::Description,
 }
 
-/// What is served at one path.
+/// The handlers of one path.
 #[derive(Default)]
 pub(super) struct Route {
     path: String,
@@ -59,7 +59,7 @@ pub(super) struct Route {
     description: description::Description,
 }
 
-/// Makes a [`Route`] of handlers that are declared by `#[utoipa::path]` with the same path.
+/// Makes a [`Route`] of handlers whose `#[utoipa::path]` has the same path.
 macro_rules! routes {
     ($($handler:ident: $needs:ident),+ $(,)?) => { pastey::paste! {
         $crate::http::routes::Route::default()
@@ -73,7 +73,7 @@ impl Routes {
         Self::default()
     }
 
-    /// Adds what is served at one more path.
+    /// Adds the handlers of a path.
     pub(super) fn routes(mut self, route: Route) -> Self {
         let needs = route.needs.into_iter();
         self.needs.extend(needs.map(|(method, needs)| ((method, route.path.clone()), needs)));
@@ -83,13 +83,13 @@ impl Routes {
         self
     }
 
-    /// Adds what is served at one more path for the first workspace, and for any at a path that names it.
+    /// Adds a route twice: for the first workspace, and with the workspace as part of the path.
     pub(super) fn in_workspaces(self, route: Route) -> Self {
         let named = route.in_named_workspace();
         self.routes(route).routes(named)
     }
 
-    /// Adds other routes.
+    /// Adds the routes of another set.
     pub(super) fn merge(mut self, others: Self) -> Self {
         self.router = self.router.merge(others.router);
         self.needs.extend(others.needs);
@@ -98,12 +98,12 @@ impl Routes {
         self
     }
 
-    /// Returns what axum serves, and what that needs.
+    /// Returns the router, and the features that its routes need.
     pub(super) fn into_router(self) -> (Router<SharedState>, RequiredFeatures) {
         (self.router, self.needs)
     }
 
-    /// Returns the paths with what they describe.
+    /// Returns the OpenAPI description of the routes.
     #[cfg(test)]
     pub(super) fn into_description(self) -> utoipa::openapi::OpenApi {
         self.description.into_openapi()
@@ -111,7 +111,7 @@ impl Routes {
 }
 
 impl Route {
-    /// Returns the same for the workspace that the path names.
+    /// Returns this route with the workspace as part of the path.
     fn in_named_workspace(&self) -> Self {
         Self {
             path: in_named_workspace(&self.path),
@@ -122,7 +122,7 @@ impl Route {
         }
     }
 
-    /// Serves the methods that `P` declares by a handler.
+    /// Adds a handler for the methods that `P` declares.
     #[cfg(not(test))]
     pub(super) fn on<T, P: utoipa::Path, H>(
         self,
@@ -136,7 +136,7 @@ impl Route {
         self.describe::<T, P, H>(handler, needs)
     }
 
-    /// Serves the methods that `P` declares by a handler, and describes them.
+    /// Adds a handler for the methods that `P` declares, and their description.
     #[cfg(test)]
     pub(super) fn on<T, P, H>(mut self, handler: &H, needs: needs::RequiredFeature) -> Self
     where
@@ -168,20 +168,20 @@ fn in_named_workspace(path: &str) -> String {
     path.replacen("/workspace/", "/workspaces/{workspace}/", 1)
 }
 
-/// Refuses a request for what is switched off, everywhere or in the workspace that it names.
+/// The middleware that refuses a request whose route needs a feature that is disabled in its workspace.
 pub(super) async fn guard(
     State((daemon, needs)): State<(SharedState, Arc<RequiredFeatures>)>,
     request: Request,
     next: Next,
 ) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned());
-    // What reads the head of a resource needs what reading it needs.
+    // axum serves HEAD with the handler of GET, so it needs the same feature.
     let method = match request.method() {
         &Method::HEAD => Method::GET,
         method => method.clone(),
     };
-    let needed = route.and_then(|route| needs.get(&(method, route)).copied()).flatten();
-    match needed {
+    let required = route.and_then(|route| needs.get(&(method, route)).copied()).flatten();
+    match required {
         Some(feature) if !daemon.has_feature(feature, request.uri()) => {
             ErrorResponse::feature_disabled(feature).into_response()
         }
@@ -204,6 +204,7 @@ fn to_http_method(method: &HttpMethod) -> Method {
 
 #[cfg(test)]
 mod description {
+    use protocol::error::ErrorBody;
     use protocol::task::TaskKind;
     use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
     use utoipa::openapi::{
@@ -211,7 +212,7 @@ mod description {
     };
     use utoipa::{__dev, PartialSchema as _, Path, ToSchema as _};
 
-    /// What `#[utoipa::path]` makes beside a handler.
+    /// The traits that `#[utoipa::path]` implements for a handler.
     pub(in super::super) trait DescribedRoute<'t>:
         Path + __dev::Tags<'t> + __dev::SchemaReferences
     {
@@ -247,7 +248,7 @@ mod description {
             P::schemas(&mut self.schemas);
         }
 
-        /// Describes the same for the workspace that the path names.
+        /// Returns this description with the workspace as part of the path.
         pub(super) fn in_named_workspace(&self) -> Self {
             let mut paths = Paths::new();
             for (path, item) in &self.paths.paths {
@@ -273,9 +274,12 @@ mod description {
         }
 
         pub(super) fn into_openapi(self) -> OpenApi {
-            // Parameters alone name it, and their schemas are not collected.
-            let kind = (TaskKind::name().into_owned(), TaskKind::schema());
-            let schemas = self.schemas.into_iter().chain([kind]);
+            // Only parameters name `TaskKind` and only `ErrorResponse` names `ErrorBody`; the macro does not collect
+            // the schemas of either.
+            let mut schemas = self.schemas;
+            schemas.push((TaskKind::name().into_owned(), TaskKind::schema()));
+            schemas.push((ErrorBody::name().into_owned(), ErrorBody::schema()));
+            ErrorBody::schemas(&mut schemas);
             let components = ComponentsBuilder::new().schemas_from_iter(schemas).build();
             OpenApiBuilder::new().paths(self.paths).components(Some(components)).build()
         }

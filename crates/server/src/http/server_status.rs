@@ -1,4 +1,7 @@
-//! What the daemon says about itself: that it lives, what it can do, how much it holds.
+//! Routes about the daemon itself: health, capabilities, statistics, metrics.
+//!
+//! `GET /health` is cheap and needs no token. Its deep form, and the counts of `/v1/stats` and `/metrics`, examine
+//! the memories of the served workspaces. What a metric is called is in `metrics.rs`.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +35,7 @@ use crate::error::ErrorResponse;
 use crate::limits::HTTP_BODY_BYTES_MAX;
 use crate::to_wire;
 
-/// What can be asked for, as the task API names it, and what it needs. The first ones are those of managed memory.
+/// The features of the task API with the switch that each needs. Those of managed memory come first.
 const FEATURES: [(&str, Feature); 14] = [
     ("workspace_memory_remember", Feature::Tasks),
     ("workspace_memory_forget", Feature::Tasks),
@@ -50,7 +53,7 @@ const FEATURES: [(&str, Feature); 14] = [
     ("lukasa_mcp", Feature::Memory),
 ];
 
-/// How many of the features are those of managed memory.
+/// The number of features, from the start of the list, that belong to managed memory.
 const MANAGED_FEATURES: usize = 6;
 
 pub(super) fn routes() -> Routes {
@@ -61,18 +64,18 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(metrics: NOTHING))
 }
 
-/// How far to look.
+/// The query of a health check.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct HealthParams {
-    /// `1`: look at the state and at all memories too.
+    /// `1` also checks the state and all memories.
     deep: Option<String>,
 }
 
-/// Tell that the daemon lives. Needs no token.
+/// Check that the daemon is running. Needs no token.
 ///
-/// With a query it needs one. `deep=1` also looks whether memories can be read and written, and counts them;
-/// when they cannot, the answer is 503 with what is wrong.
+/// With a query it needs a token. `deep=1` also checks that memories can be read and written, and counts them; if
+/// they cannot, the answer is 503 with the findings.
 #[utoipa::path(
     get,
     path = "/health",
@@ -80,29 +83,28 @@ struct HealthParams {
     security((), ("token" = [])),
     params(HealthParams),
     responses(
-        (status = 200, description = "It does", body = Health),
-        (status = "4XX", description = "The request is refused", body = ErrorBody),
-        (status = "5XX", description = "It lives, and that is all", body = ErrorBody),
+        (status = 200, description = "The daemon is running", body = Health),
+        ErrorResponse,
     ),
 )]
 async fn health(
     State(daemon): State<SharedState>,
-    asked: QueryResult<HealthParams>,
+    query: QueryResult<HealthParams>,
 ) -> Result<Json<Health>, ErrorResponse> {
-    let Query(HealthParams { deep }) = asked?;
+    let Query(HealthParams { deep }) = query?;
     let is_deep = deep.is_some_and(|deep| !["", "0", "false"].contains(&deep.as_str()));
     let workspaces = if is_deep { Some(daemon.examine().await?) } else { None };
     Ok(Json(Health { status: "ok".to_owned(), workspaces }))
 }
 
-/// Tell what the daemon can do.
+/// List the daemon's capabilities and limits.
 #[utoipa::path(
     get,
     path = "/capabilities",
     tag = "daemon",
     responses(
-        (status = 200, description = "What it can do", body = Capabilities),
-        (status = "4XX", description = "The request is refused", body = ErrorBody),
+        (status = 200, description = "The capabilities", body = Capabilities),
+        ErrorResponse,
     ),
 )]
 async fn capabilities(
@@ -110,8 +112,7 @@ async fn capabilities(
 ) -> Result<Json<Capabilities>, ErrorResponse> {
     let primary = daemon.workspace(None)?;
     let switches = daemon.engine.switches();
-    let has =
-        |feature| daemon.workspaces.iter().any(|one| switches.for_workspace(one).has(feature));
+    let has = |feature| daemon.workspaces.iter().any(|of| switches.for_workspace(of).has(feature));
     let is_on =
         has(Feature::Tasks) && daemon.workspaces.iter().any(|workspace| workspace.memory_enabled);
     let off = if is_on { 0 } else { MANAGED_FEATURES };
@@ -162,7 +163,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Count what there is.
+/// Count memories, changes, connections and streams.
 #[utoipa::path(
     get,
     path = "/v1/stats",
@@ -170,16 +171,15 @@ fn limits() -> Limits {
     params(WorkspaceQuery),
     responses(
         (status = 200, description = "The counts", body = Stats),
-        (status = "4XX", description = "It cannot be counted", body = ErrorBody),
-        (status = "5XX", description = "It cannot be counted", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn stats(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Json<Stats>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = query?;
     let memories = daemon.person_memories(workspace.as_deref(), &headers).await?;
     let health = memories.examine(Depth::Quick).await?;
     let (connections, event_streams) = daemon.metrics.open_counts();
@@ -200,16 +200,15 @@ async fn stats(
     }))
 }
 
-/// Count what there is, for Prometheus.
+/// Get the daemon's metrics, for Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",
     tag = "daemon",
     responses(
-        (status = 200, description = "The counts",
-            content_type = "application/openmetrics-text", body = String),
-        (status = "4XX", description = "The request is refused", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 200, description = "The metrics",
+        content_type = "application/openmetrics-text", body = String),
+        ErrorResponse,
     ),
 )]
 async fn metrics(State(daemon): State<SharedState>) -> Result<Response, ErrorResponse> {
@@ -219,8 +218,7 @@ async fn metrics(State(daemon): State<SharedState>) -> Result<Response, ErrorRes
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
-/// Findings with which memories cannot be used as they should be. All others are for a person to look at
-/// some time.
+/// Findings that make the daemon unhealthy: memories cannot be read or written. All others can wait for a person.
 const SEVERE_FINDINGS: [HealthFindingKind; 4] = [
     HealthFindingKind::Unwritable,
     HealthFindingKind::DiskFull,
@@ -228,29 +226,29 @@ const SEVERE_FINDINGS: [HealthFindingKind; 4] = [
     HealthFindingKind::StateUnavailable,
 ];
 
-/// The word for tasks that wait because the state, or the lock file of the lane, cannot be written.
+/// The finding of tasks that wait because the state, or the lock file of the lane, cannot be written.
 const TASKS_WAIT: &str = "tasks-wait";
 
 impl AppState {
-    /// Looks at the memories and tasks of all workspaces; refuses with what is gravely wrong.
+    /// Examines the memories and tasks of all workspaces. Severe findings are an error that lists them.
     async fn examine(&self) -> Result<Vec<WorkspaceHealth>, ErrorResponse> {
-        let (mut examined, mut grave) = (Vec::new(), Vec::new());
+        let (mut examined, mut severe) = (Vec::new(), Vec::new());
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.health(Depth::Quick).await?;
-            grave.extend(health.findings.iter().filter(|one| SEVERE_FINDINGS.contains(&one.kind)).map(
-                |one| {
-                    let scope = one.mount.map(to_wire::mount);
-                    json!({ "workspace": workspace.id, "scope": scope, "kind": one.kind.as_str() })
-                },
-            ));
+            let findings = health.findings.iter();
+            let findings = findings.filter(|finding| SEVERE_FINDINGS.contains(&finding.kind));
+            severe.extend(findings.map(|finding| {
+                let scope = finding.mount.map(to_wire::mount);
+                json!({ "workspace": workspace.id, "scope": scope, "kind": finding.kind.as_str() })
+            }));
             if let Some(code) = self.serving.lanes.retry_cause(workspace) {
                 let code = code.as_ref();
-                grave.push(json!({ "workspace": workspace.id, "kind": TASKS_WAIT, "code": code }));
+                severe.push(json!({ "workspace": workspace.id, "kind": TASKS_WAIT, "code": code }));
             }
-            if !grave.is_empty() {
-                // Tasks lie in the state, which may be what is wrong.
+            if !severe.is_empty() {
+                // Tasks are kept in the state, which may be what is damaged.
                 continue;
             }
             let unfinished = self
@@ -267,13 +265,13 @@ impl AppState {
                 findings: to_wire::count(health.findings.len()),
             });
         }
-        if grave.is_empty() {
+        if severe.is_empty() {
             return Ok(examined);
         }
-        Err(ErrorBody::new(ErrorCode::Degraded).with_fact("findings", grave).into())
+        Err(ErrorBody::new(ErrorCode::Degraded).with_fact("findings", severe).into())
     }
 
-    /// Notes how much all workspaces hold at this moment.
+    /// Sets the gauges of all workspaces to their current values.
     async fn update_metrics(&self) -> Result<(), ErrorResponse> {
         let counts = self.serving.lanes.counts().await?;
         self.metrics.set_models(&self.serving);

@@ -1,10 +1,13 @@
-//! Sessions: a client registers with a workspace, and leaves again.
+//! Routes of client sessions: begin, end, detach, heartbeat.
+//!
+//! A session registers a client with a workspace. It gives the client an id to send with its requests and an event
+//! stream; it has no conversation (see `conversations.rs`). The table of sessions is the engine's.
 
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{BeginSessionError, SessionId};
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::session::{Heartbeat, Session, SessionRequest};
 
 use super::app_state::{AppState, SharedState};
@@ -22,18 +25,17 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(heartbeat: MEMORY))
 }
 
-/// Begin a session: a client id of one's own, and a stream of what tasks did.
+/// Begin a session, with a client id and a stream of task events.
 ///
-/// No conversation comes with it. Each request begins a session of its own.
+/// It has no conversation. Each request begins a new session.
 #[utoipa::path(
     post,
     path = "/session",
     tag = "sessions",
     request_body = Option<SessionRequest>,
     responses(
-        (status = 200, description = "It has begun", body = Session),
-        (status = "4XX", description = "It has not", body = ErrorBody),
-        (status = "5XX", description = "It has not", body = ErrorBody),
+        (status = 200, description = "The session has begun", body = Session),
+        ErrorResponse,
     ),
 )]
 async fn begin(
@@ -66,7 +68,7 @@ impl From<BeginSessionError> for ErrorResponse {
 }
 
 impl AppState {
-    /// Returns the session of this name, if the request comes from its client or from nobody known.
+    /// Returns the session with this id, unless the request names another client than the session's.
     pub(super) async fn session(
         &self,
         id: &str,
@@ -96,16 +98,15 @@ impl AppState {
     }
 }
 
-/// End a session: its client id is known no more, and its streams end.
+/// End a session. Its client id becomes invalid, and its streams end.
 #[utoipa::path(
     delete,
     path = "/session/{id}",
     tag = "sessions",
     params(("id" = String, Path, description = "The id of the session")),
     responses(
-        (status = 204, description = "It has ended"),
-        (status = "4XX", description = "It has not", body = ErrorBody),
-        (status = "5XX", description = "It has not", body = ErrorBody),
+        (status = 204, description = "The session has ended"),
+        ErrorResponse,
     ),
 )]
 async fn end(
@@ -116,16 +117,15 @@ async fn end(
     daemon.end_session(&id, &headers).await
 }
 
-/// Leave a session: the same as ending it, since it has one client.
+/// Leave a session. The same as ending it, because a session has one client.
 #[utoipa::path(
     post,
     path = "/session/{id}/detach",
     tag = "sessions",
     params(("id" = String, Path, description = "The id of the session")),
     responses(
-        (status = 204, description = "It has ended"),
-        (status = "4XX", description = "It has not", body = ErrorBody),
-        (status = "5XX", description = "It has not", body = ErrorBody),
+        (status = 204, description = "The session has ended"),
+        ErrorResponse,
     ),
 )]
 async fn detach(
@@ -136,16 +136,15 @@ async fn detach(
     daemon.end_session(&id, &headers).await
 }
 
-/// Show that a client lives. Sessions do not end by themselves, so this only tells that it is known.
+/// Check that a session exists. Sessions do not expire, so a heartbeat keeps nothing open.
 #[utoipa::path(
     post,
     path = "/session/{id}/heartbeat",
     tag = "sessions",
     params(("id" = String, Path, description = "The id of the session")),
     responses(
-        (status = 200, description = "It is known", body = Heartbeat),
-        (status = "4XX", description = "It is not", body = ErrorBody),
-        (status = "5XX", description = "It is not", body = ErrorBody),
+        (status = 200, description = "The session exists", body = Heartbeat),
+        ErrorResponse,
     ),
 )]
 async fn heartbeat(

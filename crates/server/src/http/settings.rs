@@ -1,6 +1,7 @@
-//! What a person sets: their settings file, and the folders that they trust.
+//! Routes of the person's settings file and of the trusted folders.
 //!
-//! This crate reads no settings: the command line does, and hands in who shows and writes them.
+//! This crate does not read settings: the command line does, and passes a [`SettingsStore`] that shows and writes
+//! them. The list of trusted folders is the engine's.
 
 use std::path::Path as FilePath;
 
@@ -8,7 +9,7 @@ use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::{TrustError, UntrustedContent};
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::settings::{
     FolderTrust, InstructionSource, InstructionSourceKind, PutSetting, PutTrust, Settings,
     TrustStatus,
@@ -37,7 +38,7 @@ impl From<TrustError> for ErrorResponse {
     fn from(error: TrustError) -> Self {
         match error {
             TrustError::Backend(source) => {
-                tracing::error!(error = %source, "the list of trusted folders cannot be used");
+                tracing::error!(error = %source, "failed to read or write the list of trusted folders");
                 ErrorCode::Internal.into()
             }
             error => ErrorResponse::invalid_arguments(error.to_string()),
@@ -52,7 +53,7 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(trust: MEMORY, put_trust: MEMORY))
 }
 
-/// List the settings, with where each value is from.
+/// List the settings, with the source of each value.
 #[utoipa::path(
     get,
     path = "/v1/settings",
@@ -60,29 +61,27 @@ pub(super) fn routes() -> Routes {
     tag = "settings",
     responses(
         (status = 200, description = "The settings", body = Settings),
-        (status = "4XX", description = "The settings file cannot be read", body = ErrorBody),
-        (status = "5XX", description = "The settings file cannot be read", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn list(State(daemon): State<SharedState>) -> Result<Json<Settings>, ErrorResponse> {
     daemon.with_settings(|settings| settings.show()).await
 }
 
-/// Set a value in the settings file. Comments, order and all else in it stay.
+/// Set a value in the settings file. Comments, order and other values stay.
 ///
-/// A daemon reads its settings when it starts: `restartNeeded` says that they differ. With `expected`, nothing is
-/// written and the answer is 409 if the setting has another value by now.
+/// A daemon reads its settings when it starts; `restartNeeded` is true if the file differs from them. With
+/// `expected`, the answer is 409 and nothing is written if the setting has another value.
 #[utoipa::path(
     put,
     path = "/v1/settings/{key}",
     operation_id = "put_setting",
     tag = "settings",
-    params(("key" = String, Path, description = "Its name, such as `retention.days`")),
+    params(("key" = String, Path, description = "The name of the setting, such as `retention.days`")),
     request_body = PutSetting,
     responses(
-        (status = 200, description = "It is set", body = Settings),
-        (status = "4XX", description = "The value is not right, or is not set here", body = ErrorBody),
-        (status = "5XX", description = "The settings file cannot be written", body = ErrorBody),
+        (status = 200, description = "The settings with the new value", body = Settings),
+        ErrorResponse,
     ),
 )]
 async fn put(
@@ -94,28 +93,27 @@ async fn put(
     daemon.with_settings(move |settings| settings.set(&key, &value, expected.as_ref())).await
 }
 
-/// List the trusted folders, and what the project of a workspace would say to models unasked.
+/// List the trusted folders, and the texts of a workspace's project that models are shown once it is trusted.
 #[utoipa::path(
     get,
     path = "/v1/trust",
     tag = "settings",
     params(WorkspaceQuery),
     responses(
-        (status = 200, description = "The folders", body = TrustStatus),
-        (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
-        (status = "5XX", description = "The list cannot be read", body = ErrorBody),
+        (status = 200, description = "The trusted folders", body = TrustStatus),
+        ErrorResponse,
     ),
 )]
 async fn trust(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Json<TrustStatus>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = query?;
     daemon.trust(workspace.as_deref(), &headers).await
 }
 
-/// Trust a folder with all below it, or trust it no longer.
+/// Trust a folder and all below it, or stop trusting it.
 #[utoipa::path(
     put,
     path = "/v1/trust",
@@ -124,19 +122,18 @@ async fn trust(
     params(WorkspaceQuery),
     request_body = PutTrust,
     responses(
-        (status = 200, description = "The folders that are trusted then", body = TrustStatus),
-        (status = "4XX", description = "It is no folder that can be trusted", body = ErrorBody),
-        (status = "5XX", description = "The list cannot be written", body = ErrorBody),
+        (status = 200, description = "The trusted folders after the change", body = TrustStatus),
+        ErrorResponse,
     ),
 )]
 async fn put_trust(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Json<TrustStatus>, ErrorResponse> {
     let headers = request.headers().clone();
     let PutTrust { path, trusted } = body::value(request).await?;
-    let Query(WorkspaceQuery { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = query?;
     let folder = FilePath::new(&path);
     if !folder.is_absolute() {
         return Err(ErrorResponse::invalid_arguments("enter an absolute path"));
@@ -171,33 +168,36 @@ impl AppState {
         let memories = self.person_memories(workspace, headers).await?;
         let workspace = self.trusted_workspace(workspace)?;
         let folders = self.engine.trusted_folders();
-        let here = match &workspace.binding.project_dir {
+        let project = match &workspace.binding.project_dir {
             None => None,
             Some(folder) => {
                 let folder =
                     engine::Checkout::find(folder).map_or(folder.clone(), |found| found.root);
                 let files = self.context_files(workspace, headers, None);
-                let speaking = self.engine.untrusted_content(&files, &memories).await?;
+                let content = self.engine.untrusted_content(&files, &memories).await?;
                 let trusted = folders.has(&folder).await?;
-                let (speaks, more) = speaks(speaking, &folder);
+                let (speaks, more) = instruction_sources(content, &folder);
                 Some(FolderTrust { path: folder.display().to_string(), trusted, speaks, more })
             }
         };
         let folders = folders.list().await?;
         let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
-        Ok(Json(TrustStatus { folders, here }))
+        Ok(Json(TrustStatus { folders, here: project }))
     }
 }
 
-/// Returns what would speak, and how much of it is left out.
-fn speaks(speaking: UntrustedContent, folder: &FilePath) -> (Vec<InstructionSource>, u64) {
-    let all = speaking.files.len() + speaking.memories.len();
-    let files = speaking.files.iter().map(|path| InstructionSource {
+/// Returns the instruction sources up to the page limit, and the number of those left out.
+fn instruction_sources(
+    content: UntrustedContent,
+    folder: &FilePath,
+) -> (Vec<InstructionSource>, u64) {
+    let all = content.files.len() + content.memories.len();
+    let files = content.files.iter().map(|path| InstructionSource {
         kind: InstructionSourceKind::ContextFile,
         path: path.strip_prefix(folder).unwrap_or(path).display().to_string(),
         description: String::new(),
     });
-    let memories = speaking.memories.into_iter().map(|listed| InstructionSource {
+    let memories = content.memories.into_iter().map(|listed| InstructionSource {
         kind: InstructionSourceKind::Memory,
         path: listed.path.to_string(),
         description: listed.description,

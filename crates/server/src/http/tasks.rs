@@ -1,7 +1,8 @@
-//! Remember, forget and dream as tasks: asked for, looked at, taken back.
+//! Routes of tasks: submit a `remember`, `forget` or `dream`, read its status, cancel it, list tasks.
 //!
-//! The checks come in one order, whatever the kind: the body, the workspace, the fields of the body,
-//! the client, and then the lane's own. Each route is served twice: for the first workspace, and for any.
+//! Published clients rely on which error comes first, so the order of checks is the same for every kind: body,
+//! workspace, fields of the body, client, the lane's own checks. Each route is served twice: for the first workspace,
+//! and for the one that the path names. Lanes run the tasks; see `engine`.
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
@@ -12,7 +13,7 @@ use engine::{
 use memory::change::Trust;
 use memory::feature::Feature;
 use memory::limits::TASKS_LISTED_MAX;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::task::{
     ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus, WorkKind,
 };
@@ -28,7 +29,7 @@ use crate::limits::HTTP_RETRY_AFTER_SECONDS;
 use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
-/// By which way tasks come in that are asked for here.
+/// The origin recorded for tasks that are submitted here.
 const ORIGIN: &str = "http";
 
 pub(super) fn routes() -> Routes {
@@ -38,27 +39,27 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(list: TASKS))
 }
 
-/// The body by which a task is asked for; which one depends on its kind.
+/// The body of a task request; its form depends on the kind.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only described: bodies are read field by field")]
 enum TaskBody {
-    /// For a remember.
+    /// The body of `remember`.
     Remember(RememberRequest),
-    /// For a forget.
+    /// The body of `forget`.
     Forget(ForgetRequest),
-    /// For a dream.
+    /// The body of `dream`.
     Dream {},
 }
 
-/// A kind of task. Without a workspace, the first one is meant.
+/// The path of a task kind. Without a workspace it means the first one.
 #[derive(Debug, Deserialize)]
 struct KindPath {
     workspace: Option<String>,
     kind: String,
 }
 
-/// A task. Without a workspace, the first one is meant.
+/// The path of a task. Without a workspace it means the first one.
 #[derive(Debug, Deserialize)]
 struct TaskPath {
     workspace: Option<String>,
@@ -66,7 +67,7 @@ struct TaskPath {
     task: String,
 }
 
-/// Ask for a task in the first workspace.
+/// Submit a task to the first workspace.
 ///
 /// The body is `{content, contextMode?, scope?}` for `remember`, `{query, scope?}` for `forget`, and
 /// `{}` or nothing for `dream`.
@@ -74,12 +75,11 @@ struct TaskPath {
     post,
     path = "/workspace/memory/{kind}",
     tag = "tasks",
-    params(("kind" = TaskKind, Path, description = "What kind of work it is")),
+    params(("kind" = TaskKind, Path, description = "The kind of the task")),
     request_body = TaskBody,
     responses(
-        (status = 202, description = "It is queued", body = Task),
-        (status = "4XX", description = "It is not", body = ErrorBody),
-        (status = "5XX", description = "It is not", body = ErrorBody),
+        (status = 202, description = "The task was queued", body = Task),
+        ErrorResponse,
     ),
 )]
 async fn submit(
@@ -91,31 +91,31 @@ async fn submit(
     let headers = request.headers().clone();
     let fields = body::fields(request).await?;
     let workspace = daemon.trusted_workspace(workspace.as_deref())?;
-    let asked = from_wire::request(kind, &fields)?;
+    let task = from_wire::request(kind, &fields)?;
     let client = daemon.client_id(workspace, &headers).await?;
-    let read = daemon.outside_read_of(client.as_ref().map(ToString::to_string));
-    let mut by = Requester::client(ORIGIN, client);
-    if read.is_set() {
-        by.trust = Trust::Outside;
+    let outside_read = daemon.outside_read_of(client.as_ref().map(ToString::to_string));
+    let mut requester = Requester::client(ORIGIN, client);
+    // A client that has read unreviewed text may pass it on: what it asks for is trusted no more than that text.
+    if outside_read.is_set() {
+        requester.trust = Trust::Outside;
     }
-    let submitted = daemon.serving.lanes.submit(workspace, asked, by).await;
+    let submitted = daemon.serving.lanes.submit(workspace, task, requester).await;
     let task = submitted.map_err(|error| submit_error(kind, error))?;
     Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))))
 }
 
-/// Look at a task of the first workspace.
+/// Get the status of a task of the first workspace.
 #[utoipa::path(
     get,
     path = "/workspace/memory/{kind}/{task}",
     tag = "tasks",
     params(
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-        ("task" = String, Path, description = "Its id"),
+        ("kind" = TaskKind, Path, description = "The kind of the task"),
+        ("task" = String, Path, description = "The id of the task"),
     ),
     responses(
-        (status = 200, description = "How far it is", body = Task),
-        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
-        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
+        (status = 200, description = "The status of the task", body = Task),
+        ErrorResponse,
     ),
 )]
 async fn get(
@@ -130,20 +130,19 @@ async fn get(
     Ok(Json(to_wire::task(&task)))
 }
 
-/// Take a task of the first workspace back.
+/// Cancel a task of the first workspace.
 #[utoipa::path(
     delete,
     path = "/workspace/memory/{kind}/{task}",
     tag = "tasks",
     params(
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-        ("task" = String, Path, description = "Its id"),
+        ("kind" = TaskKind, Path, description = "The kind of the task"),
+        ("task" = String, Path, description = "The id of the task"),
     ),
     responses(
-        (status = 200, description = "It is over: taken back, or done before", body = Task),
-        (status = 202, description = "It is being stopped and ends soon", body = Task),
-        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
-        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
+        (status = 200, description = "The task has ended: cancelled now, or finished before", body = Task),
+        (status = 202, description = "The cancellation was requested; the task ends soon", body = Task),
+        ErrorResponse,
     ),
 )]
 async fn cancel(
@@ -161,21 +160,21 @@ async fn cancel(
     Ok((status, Json(to_wire::task(&task))))
 }
 
-/// Which tasks to list.
+/// The query of a list of tasks.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct TaskListParams {
-    /// The id of the workspace; left out, the first one.
+    /// The id of the workspace. The default is the first one.
     workspace: Option<String>,
-    /// Only those of this kind.
+    /// Only tasks of this kind.
     kind: Option<WorkKind>,
-    /// Only those that are so far.
+    /// Only tasks with this status.
     status: Option<TaskStatus>,
-    /// At most so many.
+    /// The most tasks to return.
     max: Option<usize>,
 }
 
-/// List the tasks that this client may see, the latest first.
+/// List the tasks that this client may see, latest first.
 #[utoipa::path(
     get,
     path = "/v1/tasks",
@@ -184,22 +183,21 @@ struct TaskListParams {
     params(TaskListParams),
     responses(
         (status = 200, description = "The tasks", body = TaskList),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn list(
     State(daemon): State<SharedState>,
-    wanted: Result<Query<TaskListParams>, axum::extract::rejection::QueryRejection>,
+    params: Result<Query<TaskListParams>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Json<TaskList>, ErrorResponse> {
-    let Query(wanted) = wanted?;
-    let workspace = daemon.trusted_workspace(wanted.workspace.as_deref())?;
+    let Query(params) = params?;
+    let workspace = daemon.trusted_workspace(params.workspace.as_deref())?;
     let client = daemon.client_id(workspace, &headers).await?;
     let filter = TaskFilter {
-        kind: wanted.kind.map(Twin::twin),
-        status: wanted.status.map(Twin::twin),
-        max: Some(wanted.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
+        kind: params.kind.map(Twin::twin),
+        status: params.status.map(Twin::twin),
+        max: Some(params.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
     };
     let viewer = Viewer::Client(client.as_ref());
     let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
@@ -211,7 +209,7 @@ fn parse_kind(word: &str) -> Result<TaskKind, ErrorResponse> {
 }
 
 impl AppState {
-    /// Reads which task a request is about, and which client asks.
+    /// Resolves the kind, workspace, id and client of a request about a task.
     async fn task(
         &self,
         path: &TaskPath,

@@ -1,10 +1,13 @@
-//! One call of the memory tool, and search through all memories.
+//! The memory tool over HTTP, and text search through memories.
+//!
+//! A refused command is a successful answer with `ok: false`, because a model reads it. A search returns lines
+//! with a literal text; ranked recall is in `context.rs`.
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
 use engine::CallContext;
 use memory::command::Reply;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::memories::{Match, SearchResponse, ToolReply};
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,8 +27,8 @@ pub(super) fn routes() -> Routes {
 
 /// Call the memory tool, as a model does.
 ///
-/// The body holds the arguments of one of its six commands. A refusal is an answer that the model
-/// reads, with `ok: false`.
+/// The body holds the arguments of one of its six commands. A refused command is a 200 answer with `ok: false` and
+/// a text for the model.
 #[utoipa::path(
     post,
     path = "/v1/tool",
@@ -37,19 +40,18 @@ pub(super) fn routes() -> Routes {
     ),
     request_body(content = Object, description = "The arguments of one command"),
     responses(
-        (status = 200, description = "What the model reads", body = ToolReply),
-        (status = "4XX", description = "The request is none", body = ErrorBody),
-        (status = "5XX", description = "The machine failed", body = ErrorBody),
+        (status = 200, description = "The text for the model", body = ToolReply),
+        ErrorResponse,
     ),
 )]
 async fn tool(
     State(daemon): State<SharedState>,
-    asked: QueryResult<WorkspaceQuery>,
+    query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Json<ToolReply>, ErrorResponse> {
     let headers = request.headers().clone();
     let arguments = Value::Object(body::fields(request).await?);
-    let Query(WorkspaceQuery { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = query?;
     let memories = daemon.agent_memories(workspace.as_deref(), &headers).await?;
     let reply = match memory::tool::decode(&arguments, memories.layout()) {
         Ok(command) => memories.apply(command, &CallContext::default()).await?,
@@ -58,15 +60,15 @@ async fn tool(
     Ok(Json(to_wire::tool_reply(memory::tool::render(&reply))))
 }
 
-/// What to search for.
+/// The query of a text search.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct SearchParams {
-    /// The text, in either case.
+    /// The text to find, ignoring case.
     q: String,
     /// Only in this memory, folder or scope, such as `/memories/project`.
     path: Option<String>,
-    /// At most so many lines.
+    /// The most lines to return.
     max: Option<usize>,
 }
 
@@ -77,20 +79,19 @@ struct SearchParams {
     tag = "memories",
     params(WorkspaceQuery, SearchParams),
     responses(
-        (status = 200, description = "The lines that hold it", body = SearchResponse),
-        (status = "4XX", description = "It cannot be searched for", body = ErrorBody),
-        (status = "5XX", description = "It cannot be searched for", body = ErrorBody),
+        (status = 200, description = "The matching lines", body = SearchResponse),
+        ErrorResponse,
     ),
 )]
 async fn search(
-    PersonRequest { memories, query: asked }: PersonRequest<SearchParams>,
+    PersonRequest { memories, query: params }: PersonRequest<SearchParams>,
 ) -> Result<Json<SearchResponse>, ErrorResponse> {
-    if asked.q.trim().is_empty() {
+    if params.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }
-    let under = asked.path.as_deref().map(|path| memory_path(&memories, path)).transpose()?;
-    let max = asked.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
-    let hits = engine::search(&memories, &asked.q, under.as_ref(), max).await?;
+    let under = params.path.as_deref().map(|path| memory_path(&memories, path)).transpose()?;
+    let max = params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+    let hits = engine::search(&memories, &params.q, under.as_ref(), max).await?;
     let matches = hits.hits.into_iter().map(|hit| Match {
         path: hit.path.to_string(),
         line: to_wire::count(hit.line),

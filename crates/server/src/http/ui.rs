@@ -1,8 +1,8 @@
-//! The page for people, at `/ui`: its files, and how a browser logs in.
+//! Routes of the web page at `/ui`: its static files, and the login of a browser.
 //!
-//! The files hold nothing of a person, so anybody who reaches the daemon may load them. A browser that is opened by `lukasa ui`
-//! brings a ticket in the fragment of the address, which no server and no log ever sees, and trades it for a token of its
-//! own. The daemon's own token never reaches a browser.
+//! The files hold no personal data, so every client that reaches the daemon may load them. `lukasa ui` opens a
+//! browser with a ticket in the fragment of the address, which is neither sent to a server nor logged. The page
+//! exchanges the ticket for a token of its own. The daemon's own token never reaches a browser.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,7 +12,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use memory::document::Revision;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::ui::{Login, LoginRequest, Ticket};
 
 use super::app_state::SharedState;
@@ -20,7 +20,7 @@ use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 
-/// Everything of the page: name, kind and bytes.
+/// Embeds the files of the page: name, content type and bytes.
 macro_rules! files {
     ($($name:literal: $kind:literal),+ $(,)?) => {
         [$(($name, $kind, include_bytes!(concat!("../../ui/", $name)).as_slice())),+]
@@ -64,7 +64,8 @@ static FILES: &[(&str, &str, &[u8])] = &files![
     "trust.js": "text/javascript; charset=utf-8",
 ];
 
-/// Nothing is loaded from elsewhere, nothing in a text is run, and no other page may frame this one.
+/// The content security policy: nothing is loaded from other origins, no inline script runs, and no other page may
+/// frame this one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
     trusted-types 'none'";
@@ -78,22 +79,22 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(log_in: PAGE))
 }
 
-/// Lead to the page for people.
+/// Redirect to the web page.
 #[utoipa::path(get, path = "/ui", tag = "page", security(()),
     responses(
-        (status = 308, description = "It is at `/ui/`"),
-        (status = "4XX", description = "It is switched off", body = ErrorBody),
+        (status = 308, description = "The page is at `/ui/`"),
+        ErrorResponse,
     ))]
 async fn redirect_to_index() -> Redirect {
     Redirect::permanent("/ui/")
 }
 
-/// Get the page for people. Needs no token: it holds nothing.
+/// Get the web page. Needs no token, because it holds no data.
 #[utoipa::path(get, path = "/ui/", tag = "page", security(()),
     responses(
         (status = 200, description = "The page", content_type = "text/html", body = String),
-        (status = 304, description = "The browser has it"),
-        (status = "4XX", description = "It is switched off", body = ErrorBody),
+        (status = 304, description = "The browser has the current version"),
+        ErrorResponse,
     ))]
 async fn index(headers: HeaderMap) -> Response {
     serve_asset("index.html", &headers)
@@ -101,32 +102,32 @@ async fn index(headers: HeaderMap) -> Response {
 
 /// Get a file of the page. Needs no token.
 #[utoipa::path(get, path = "/ui/{file}", tag = "page", security(()),
-    params(("file" = String, Path, description = "Its name")),
+    params(("file" = String, Path, description = "The name of the file")),
     responses(
         (status = 200, description = "The file", content_type = "text/javascript", body = String),
-        (status = 304, description = "The browser has it"),
-        (status = "4XX", description = "There is none of this name", body = ErrorBody),
+        (status = 304, description = "The browser has the current version"),
+        ErrorResponse,
     ))]
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
     serve_asset(&name, &headers)
 }
 
-/// Get a ticket, for a browser that is about to be opened. It is good for one login within a minute.
+/// Create a ticket for a browser that is about to be opened. It is valid for one login within a minute.
 #[utoipa::path(post, path = "/ui/tickets", tag = "page",
     responses(
         (status = 200, description = "The ticket", body = Ticket),
-        (status = "4XX", description = "The request is refused", body = ErrorBody),
+        ErrorResponse,
     ))]
 async fn ticket(State(daemon): State<SharedState>) -> Json<Ticket> {
     Json(Ticket { ticket: daemon.logins.issue_ticket() })
 }
 
-/// Trade a ticket for a token. Needs no token, and a ticket that was not used.
+/// Exchange a ticket for a token. Needs no token. A ticket that was used or is too old is refused.
 #[utoipa::path(post, path = "/ui/session", tag = "page", security(()),
     request_body = LoginRequest,
     responses(
         (status = 200, description = "The token of this browser", body = Login),
-        (status = "4XX", description = "The ticket was used, or is too old", body = ErrorBody),
+        ErrorResponse,
     ))]
 async fn log_in(
     State(daemon): State<SharedState>,
@@ -135,9 +136,9 @@ async fn log_in(
     let fields = super::body::fields(request).await?;
     let ticket = fields.get("ticket").and_then(serde_json::Value::as_str).unwrap_or_default();
     let token = daemon.logins.redeem(ticket).ok_or_else(|| {
-        let used =
+        let message =
             "the ticket was used already, or is older than a minute; `lukasa ui` gives a new one";
-        ErrorResponse::from(ErrorCode::Unauthorized).with_message(used.to_owned())
+        ErrorResponse::from(ErrorCode::Unauthorized).with_message(message.to_owned())
     })?;
     Ok(Json(Login { token, workspace: daemon.workspace(None)?.id.clone() }))
 }
@@ -147,15 +148,18 @@ fn serve_asset(name: &str, headers: &HeaderMap) -> Response {
         return ErrorResponse::from(ErrorCode::RouteNotFound).into_response();
     };
     let tag = format!("\"{}\"", Revision::digest(bytes));
-    let is_there =
-        headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let mut response =
-        if is_there { StatusCode::NOT_MODIFIED.into_response() } else { (*bytes).into_response() };
+    let is_current =
+        headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == tag.as_bytes());
+    let mut response = if is_current {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        (*bytes).into_response()
+    };
     let mut set = |name: HeaderName, value: &'static str| {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     };
     set(CONTENT_TYPE, kind);
-    // Another version of the daemon may serve other files: each is asked for again, and mostly not sent.
+    // Another version of the daemon may serve other files, so the browser must revalidate each one.
     set(CACHE_CONTROL, "no-cache");
     set(CONTENT_SECURITY_POLICY, POLICY);
     set(REFERRER_POLICY, "no-referrer");
@@ -172,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test looks into the folder of the sources")]
+    #[expect(clippy::disallowed_methods, reason = "the test reads the source folder")]
     fn every_file_of_the_page_is_served() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("ui");
         let mut found: Vec<_> = std::fs::read_dir(folder)

@@ -1,11 +1,14 @@
-//! The workspaces of the host: listed, and removed with their memories.
+//! Routes of all workspaces on this machine: list them, and remove one with its memories.
+//!
+//! A workspace here is a set of memories on disk, whether or not this daemon serves it. Workspaces that are served
+//! but not trusted are neither listed nor removed. Removal itself is the engine's.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use engine::{Caller, Workspace, WorkspaceId, WorkspaceRemovalError};
 use memory::error_code::MemoryErrorCode;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorCode;
 use protocol::workspaces::{HostWorkspace, HostWorkspaces, RemovedWorkspace};
 
 use super::app_state::{AppState, ORIGIN, SharedState};
@@ -17,35 +20,35 @@ pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(list: MEMORY)).routes(routes!(remove: MEMORY))
 }
 
-/// List the workspaces of the host.
+/// List the workspaces on this machine.
 ///
-/// These are all whose memories lie on the host, whether or not this daemon serves them, but for those that it
-/// serves without trusting them.
+/// The list has every workspace with memories on this machine, whether or not this daemon serves it. It leaves out
+/// those that the daemon serves but does not trust.
 #[utoipa::path(
     get,
     path = "/v1/workspaces",
     tag = "memories",
     responses(
         (status = 200, description = "The workspaces", body = HostWorkspaces),
-        (status = "4XX", description = "The caller may not ask", body = ErrorBody),
-        (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn list(State(daemon): State<SharedState>) -> Result<Json<HostWorkspaces>, ErrorResponse> {
     let mut workspaces = Vec::new();
-    for found in daemon.engine.workspaces().await? {
-        if daemon.is_untrusted(&found.id) {
+    for workspace in daemon.engine.workspaces().await? {
+        if daemon.is_untrusted(&workspace.id) {
             continue;
         }
         let served = daemon.workspaces.iter();
-        let served = served.filter(|one| one.memory_workspace().as_ref() == Some(&found.id));
+        let served =
+            served.filter(|served| served.memory_workspace().as_ref() == Some(&workspace.id));
         workspaces.push(HostWorkspace {
-            served_as: served.map(|one| one.id.clone()).collect(),
-            id: found.id.to_string(),
-            checkout: found.checkout.map(|folder| folder.display().to_string()),
-            checkout_exists: found.checkout_exists,
-            memories: found.memories,
-            bytes: found.bytes,
+            served_as: served.map(|served| served.id.clone()).collect(),
+            id: workspace.id.to_string(),
+            checkout: workspace.checkout.map(|folder| folder.display().to_string()),
+            checkout_exists: workspace.checkout_exists,
+            memories: workspace.memories,
+            bytes: workspace.bytes,
         });
     }
     Ok(Json(HostWorkspaces { workspaces }))
@@ -53,8 +56,8 @@ async fn list(State(daemon): State<SharedState>) -> Result<Json<HostWorkspaces>,
 
 /// Remove a workspace with its memories.
 ///
-/// The memories are deleted as one change, whose undo brings them back. A workspace whose tasks wait or run is
-/// not removed.
+/// The memories are deleted as one change, which an undo restores. A workspace with waiting or running tasks is not
+/// removed.
 #[utoipa::path(
     delete,
     path = "/v1/workspaces/{id}",
@@ -62,8 +65,7 @@ async fn list(State(daemon): State<SharedState>) -> Result<Json<HostWorkspaces>,
     params(("id" = String, Path, description = "The id of the workspace's memories, from the list")),
     responses(
         (status = 200, description = "The memories that were deleted", body = RemovedWorkspace),
-        (status = "4XX", description = "There is no such workspace, or its tasks are not finished", body = ErrorBody),
-        (status = "5XX", description = "The memories cannot be deleted", body = ErrorBody),
+        ErrorResponse,
     ),
 )]
 async fn remove(
@@ -86,26 +88,26 @@ async fn remove(
 }
 
 impl AppState {
-    /// Tells whether these are the memories of a workspace that is served and not trusted.
+    /// Checks whether a served workspace has this id and is not trusted.
     fn is_untrusted(&self, id: &WorkspaceId) -> bool {
-        let untrusted = self.workspaces.iter().filter(|one| !one.trusted);
-        untrusted.filter_map(Workspace::memory_workspace).any(|one| one == *id)
+        let untrusted = self.workspaces.iter().filter(|workspace| !workspace.trusted);
+        untrusted.filter_map(Workspace::memory_workspace).any(|untrusted| untrusted == *id)
     }
 
-    /// Returns the client that a request about the host names, which has to be registered in one of the
-    /// workspaces.
+    /// Returns the client that a request names, if it is registered in any served workspace. Without a name the result
+    /// is `None`; an unknown name is an error.
     async fn named_client(&self, headers: &HeaderMap) -> Result<Option<String>, ErrorResponse> {
         if client_name(headers).is_none() {
             return Ok(None);
         }
-        let mut refused = ErrorResponse::from(ErrorCode::InvalidClientId);
+        let mut last_error = ErrorResponse::from(ErrorCode::InvalidClientId);
         for workspace in &self.workspaces {
             match self.client_id(workspace, headers).await {
                 Ok(client) => return Ok(client.map(|client| client.to_string())),
-                Err(error) => refused = error,
+                Err(error) => last_error = error,
             }
         }
-        Err(refused)
+        Err(last_error)
     }
 }
 

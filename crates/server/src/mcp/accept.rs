@@ -1,8 +1,8 @@
-//! The forms in which a client of streamable HTTP takes an answer: JSON, a stream of events, or either.
+//! The `Accept` header of streamable HTTP: an answer as JSON, as an event stream, or either.
 //!
-//! The protocol asks clients to name both, and the protocol library refuses every other. Clients name one,
-//! any, or none. So the library is told both, and its answer gets the form that the client takes. A stream
-//! without an end can only be a stream, and is refused as before.
+//! The protocol requires clients to accept both forms, and the protocol library refuses all others. Real clients send
+//! one form, a wildcard, or no header. So the header passed to the library always names both, and the answer is
+//! converted to the form that the client accepts. An endless stream cannot be converted, and is refused as before.
 
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
@@ -19,10 +19,10 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// The request whose answer is a stream that goes on.
+/// The request whose answer is an endless stream.
 const ENDLESS: &str = "subscriptions/listen";
 
-/// The forms that a client takes.
+/// The forms that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AcceptedForms {
     json: bool,
@@ -30,7 +30,7 @@ pub(super) struct AcceptedForms {
 }
 
 impl AcceptedForms {
-    /// Reads what a client says that it takes; all of it if it does not say.
+    /// Parses the `Accept` headers of a request. Without one, both forms are accepted.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         Self {
             json: accepts(headers, "application", "json"),
@@ -38,8 +38,8 @@ impl AcceptedForms {
         }
     }
 
-    /// Replaces what the headers of a request accept by what the protocol library demands, where the answer
-    /// can get a form that the client takes.
+    /// Replaces the `Accept` header by the one that the protocol library requires, if the answer can be converted to a
+    /// form that the client accepts.
     pub(super) fn widen_accept(self, method: &Method, rpc: Option<&str>, headers: &mut HeaderMap) {
         let can_be_served = if *method == Method::POST && rpc != Some(ENDLESS) {
             self.json || self.events
@@ -51,8 +51,8 @@ impl AcceptedForms {
         }
     }
 
-    /// Returns an answer in a form that the client takes. A stream is read to its end for a client that takes
-    /// JSON alone; notifications in it are dropped, since JSON has no place for them.
+    /// Converts an answer to a form that the client accepts. For a client that accepts only JSON, a stream is read to
+    /// its end, and its notifications are dropped, because a JSON answer is a single message.
     pub(super) async fn into_accepted_form(self, response: Response<Body>) -> Response<Body> {
         if !response.status().is_success() {
             return response;
@@ -67,38 +67,38 @@ impl AcceptedForms {
     }
 }
 
-/// Returns whether an answer is a stream of messages.
+/// Checks whether an answer is an event stream.
 pub(crate) fn is_stream(response: &Response<Body>) -> bool {
     response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream")
 }
 
-/// Returns an answer that refuses a message.
+/// Returns the HTTP answer for an invalid message.
 pub(super) fn error_response(
     status: StatusCode,
     InvalidMessage { id, error }: InvalidMessage,
 ) -> Response<Body> {
     let message: ServerJsonRpcMessage = JsonRpcMessage::error(error, id);
-    // Strings and numbers alone: there is nothing that could fail.
+    // Cannot fail: the message has only strings and numbers.
     let mut response = Response::new(Body::from(serde_json::to_vec(&message).unwrap_or_default()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
 }
 
-/// Returns the answer in a stream, as JSON.
+/// Reads a stream and returns the answer in it, as JSON.
 async fn first_answer(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let Some(answer) = text.split("\n\n").filter_map(data).find(|data| is_answer(data)) else {
-        let ended = ErrorData::internal_error("the stream ended without an answer", None);
-        return error_response(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
+        let error = ErrorData::internal_error("the stream ended without an answer", None);
+        return error_response(StatusCode::INTERNAL_SERVER_ERROR, error.into());
     };
     parts.headers.insert(CONTENT_TYPE, JSON);
     Response::from_parts(parts, Body::from(answer))
 }
 
-/// Returns the data of an event; `None` if it has none.
+/// Returns the data of an event, if any.
 fn data(event: &str) -> Option<String> {
     let lines: Vec<_> = event.lines().filter_map(|line| line.strip_prefix("data:")).collect();
     let data = lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>();
@@ -110,12 +110,12 @@ fn is_answer(data: &str) -> bool {
     message.is_ok_and(|it| it.get("result").is_some() || it.get("error").is_some())
 }
 
-/// Returns a JSON answer as a stream of one event.
+/// Converts a JSON answer to a stream of one event.
 async fn as_event(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     let Ok(body) = body.collect().await else {
-        let ended = ErrorData::internal_error("the answer ended early", None);
-        return error_response(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
+        let error = ErrorData::internal_error("the answer ended early", None);
+        return error_response(StatusCode::INTERNAL_SERVER_ERROR, error.into());
     };
     let bytes = body.to_bytes();
     // Encoded JSON has no line break.
@@ -125,27 +125,26 @@ async fn as_event(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, Body::from(event))
 }
 
-/// Tells whether headers accept a media type, by the most specific range that covers it.
+/// Checks whether headers accept a media type, by the most specific range that covers it.
 fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
-    let mut says_something = false;
+    let mut has_range = false;
     let mut best: Option<(u8, bool)> = None;
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     for range in values.flat_map(|value| value.split(',')).filter(|range| !range.trim().is_empty())
     {
-        says_something = true;
+        has_range = true;
         let (media, parameters) = range.split_once(';').unwrap_or((range, ""));
         let Some(specificity) = specificity(media.trim(), kind, subtype) else { continue };
-        if best.is_none_or(|(found, _)| specificity > found) {
+        if best.is_none_or(|(so_far, _)| specificity > so_far) {
             best = Some((specificity, !is_excluded(parameters)));
         }
     }
-    !says_something || best.is_some_and(|(_, accepted)| accepted)
+    !has_range || best.is_some_and(|(_, accepted)| accepted)
 }
 
-/// Returns how specific a range is that covers a media type; `None` if it does not.
+/// Returns the specificity of a range that covers a media type; `None` if it does not.
 fn specificity(range: &str, kind: &str, subtype: &str) -> Option<u8> {
-    let (its_kind, its_subtype) = range.split_once('/')?;
-    match (its_kind, its_subtype) {
+    match range.split_once('/')? {
         ("*", "*") => Some(0),
         (other, _) if !other.eq_ignore_ascii_case(kind) => None,
         (_, "*") => Some(1),
@@ -153,7 +152,7 @@ fn specificity(range: &str, kind: &str, subtype: &str) -> Option<u8> {
     }
 }
 
-/// Tells whether parameters of a range weigh it with zero.
+/// Checks whether the parameters of a range have the weight zero.
 fn is_excluded(parameters: &str) -> bool {
     let weight = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

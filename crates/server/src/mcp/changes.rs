@@ -1,9 +1,9 @@
-//! Telling a client that a memory, or the list of memories, changed.
+//! Notifications to a client that a memory, or the list of memories, changed.
 //!
-//! Whoever changed it: this client, another process, an editor. The folders are watched from the
-//! first time that somebody can be told on, so that a start costs nothing. The older revisions
-//! subscribe one memory after the other and get their notices over the connection; the newest one
-//! opens a stream per subscription. Both are [`Listener`]s here.
+//! Changes by this client, other processes and editors are all reported. The file watch starts with the first
+//! subscription, so that a start without one costs nothing. Clients of older revisions subscribe to one memory after
+//! the other and are notified over their connection; clients of the newest revision open a stream per subscription.
+//! Both are served by a [`ChangeListener`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,36 +23,35 @@ use tokio::task::JoinSet;
 use super::roots::ClientProject;
 use crate::error_chain;
 
-/// The memories that somebody wants to hear of, each with the URI as the client wrote it.
+/// The memories of a subscription, each with the URI as the client wrote it.
 pub(super) type Subscriptions = BTreeMap<MemoryPath, String>;
 
-/// Who watches the folders for edits from outside.
+/// The source of external edits.
 #[derive(Clone, Debug, Default)]
 pub(super) enum WatchSource {
-    /// Each client has a watch of its own, which ends with it.
+    /// A file watch per client, which ends with it.
     #[default]
     PerClient,
-    /// The feed of a workspace does, once for all its clients: a machine has few watches to give.
+    /// The feed of a workspace, shared by all its clients, because the number of file watches of a machine is limited.
     Feed(Arc<Feeds>, String),
 }
 
-/// What one connection listens to.
+/// The watch and the subscriptions of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     watch_source: WatchSource,
-    /// The client's memories, by which a notice becomes a path.
+    /// The client's memories, which map a change to a memory path.
     bound: Arc<Mutex<Option<BoundWorkspace>>>,
-    /// The watch over them. Held while one is started, so that others wait for it.
+    /// The watch over them. Locked while a watch starts, so that other requests wait for it.
     watch: tokio::sync::Mutex<Option<ActiveWatch>>,
-    /// Whether a client of an older revision is told of changes.
+    /// Whether notifications to a client of an older revision have started.
     is_notifying: AtomicBool,
-    /// What it subscribed to.
+    /// The subscriptions of a client of an older revision.
     subscribed: Arc<Mutex<Subscriptions>>,
-    /// The task that tells of that, and the one that starts a watch for a list; both end with the
-    /// connection.
+    /// The task that sends these notifications, and those that start a watch for a list; all end with the connection.
     tasks: Mutex<JoinSet<()>>,
-    /// Where streams begin to read that are about to be opened: before the client hears that it
-    /// is subscribed, so that nothing is lost in between.
+    /// The receivers of streams that are about to be opened. Each is created before the client gets the confirmation of
+    /// its subscription, so that no change is lost in between.
     stream_receivers: Mutex<VecDeque<Receiver<ChangeEvent>>>,
 }
 
@@ -67,26 +66,26 @@ pub(super) struct BoundWorkspace {
 #[derive(Debug)]
 struct ActiveWatch {
     project: ClientProject,
-    /// `None` when another has it, or when the machine refuses: then only what this process changes is
-    /// told.
+    /// `None` if the feed watches, or if the watch failed to start. In the latter case only changes of this process are
+    /// reported.
     _own: Option<Watch>,
 }
 
 impl Changes {
-    /// Returns changes of which nobody is told yet.
-    pub(super) fn with_source(watcher: WatchSource) -> Self {
-        Self { watch_source: watcher, ..Self::default() }
+    /// Creates the state of a connection with this source of external edits.
+    pub(super) fn with_source(watch_source: WatchSource) -> Self {
+        Self { watch_source, ..Self::default() }
     }
 
-    /// Watches these memories, if that is not done already, instead of those of another project.
+    /// Watches these memories, in place of those of another project.
     ///
-    /// Returns when an edit from outside cannot go unnoticed any more. What was edited shortly
-    /// before is found by the look with which a watch begins.
+    /// Returns when later external edits are certain to be detected. Earlier ones are found by the scan with which a
+    /// watch starts.
     pub(super) async fn watch(&self, bound: BoundWorkspace) {
         let BoundWorkspace { project, memories } = bound.clone();
         *self.bound.lock() = Some(bound);
         let mut watch = self.watch.lock().await;
-        if watch.as_ref().is_some_and(|watched| watched.project == project) {
+        if watch.as_ref().is_some_and(|active| active.project == project) {
             return;
         }
         let own = match &self.watch_source {
@@ -98,60 +97,61 @@ impl Changes {
                 .watch()
                 .await
                 .inspect_err(|error| {
-                    tracing::warn!(error = error_chain(error), "edits from outside go unnoticed");
+                    tracing::warn!(
+                        error = error_chain(error),
+                        "file watch failed; external edits are not reported"
+                    );
                 })
                 .ok(),
         };
         *watch = Some(ActiveWatch { project, _own: own });
     }
 
-    /// Watches these memories without anybody waiting for it.
+    /// Starts [`Self::watch`] in the background.
     pub(super) fn spawn_watch(self: &Arc<Self>, bound: BoundWorkspace) {
-        if self.bound.lock().as_ref().is_some_and(|known| known.project == bound.project) {
+        if self.bound.lock().as_ref().is_some_and(|current| current.project == bound.project) {
             return;
         }
         let this = Arc::clone(self);
         self.tasks.lock().spawn(async move { this.watch(bound).await });
     }
 
-    /// Returns whether anything is watched, so that a change of project matters.
+    /// Returns whether anything is watched, so that a change of the project requires a new watch.
     pub(super) fn is_watching(&self) -> bool {
         self.bound.lock().is_some()
     }
 
-    /// Begins to tell an older client of changes, once: of the list, and of what it subscribes to.
+    /// Starts notifications of list changes and of subscriptions to a client of an older revision. Later calls do
+    /// nothing.
     pub(super) fn start_notifications(
         &self,
         peer: &Peer<RoleServer>,
         notices: impl FnOnce() -> Receiver<ChangeEvent>,
     ) {
         if !self.is_notifying.swap(true, Ordering::Relaxed) {
-            let ear = Subscriber::Connection(peer.clone(), Arc::clone(&self.subscribed));
-            let listener = ChangeListener {
-                notices: notices(),
-                bound: Arc::clone(&self.bound),
-                subscriber: ear,
-            };
+            let subscriber = Subscriber::Connection(peer.clone(), Arc::clone(&self.subscribed));
+            let listener =
+                ChangeListener { notices: notices(), bound: Arc::clone(&self.bound), subscriber };
             self.tasks.lock().spawn(listener.listen());
         }
     }
 
-    /// Adds a memory that an older client wants to hear of.
+    /// Adds a subscription of a client of an older revision.
     pub(super) fn subscribe(&self, path: MemoryPath, uri: String) {
         self.subscribed.lock().insert(path, uri);
     }
 
-    /// Takes it out again.
+    /// Removes a subscription of a client of an older revision.
     pub(super) fn unsubscribe(&self, path: &MemoryPath) {
         self.subscribed.lock().remove(path);
     }
 
-    /// Notes where a stream begins that will be opened next.
+    /// Stores the receiver for the stream that is opened next.
     pub(super) fn prepare_stream(&self, notices: Receiver<ChangeEvent>) {
         self.stream_receivers.lock().push_back(notices);
     }
 
-    /// Tells of changes over a stream until the client is gone.
+    /// Sends notifications over a stream until the client disconnects.
     pub(super) async fn stream(
         &self,
         sink: SubscriptionSink,
@@ -159,12 +159,16 @@ impl Changes {
         notices: impl FnOnce() -> Receiver<ChangeEvent>,
     ) {
         let notices = self.stream_receivers.lock().pop_front().unwrap_or_else(notices);
-        let ear = Subscriber::Stream(sink, subscribed);
-        ChangeListener { notices, bound: Arc::clone(&self.bound), subscriber: ear }.listen().await;
+        let listener = ChangeListener {
+            notices,
+            bound: Arc::clone(&self.bound),
+            subscriber: Subscriber::Stream(sink, subscribed),
+        };
+        listener.listen().await;
     }
 }
 
-/// Who hears of changes.
+/// The receiver of notifications.
 enum Subscriber {
     /// A client of an older revision, over its connection.
     Connection(Peer<RoleServer>, Arc<Mutex<Subscriptions>>),
@@ -172,10 +176,10 @@ enum Subscriber {
     Stream(SubscriptionSink, Subscriptions),
 }
 
-/// The client is gone.
+/// The client has disconnected.
 struct Disconnected;
 
-/// Reads changes and tells one ear.
+/// A loop that reads changes and notifies one subscriber.
 struct ChangeListener {
     notices: Receiver<ChangeEvent>,
     bound: Arc<Mutex<Option<BoundWorkspace>>>,
@@ -185,47 +189,47 @@ struct ChangeListener {
 impl ChangeListener {
     async fn listen(mut self) {
         loop {
-            let news = match self.notices.recv().await {
+            let pending = match self.notices.recv().await {
                 Ok(first) => self.collect(&first),
                 Err(RecvError::Lagged(_)) => PendingNotifications::all_changed(),
                 Err(RecvError::Closed) => return,
             };
-            if self.subscriber.notify(&news).await.is_err() {
+            if self.subscriber.notify(&pending).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Gathers what happened at about the same time, so that a burst is told of once.
+    /// Collects all changes that are already queued, so that a burst is one notification.
     fn collect(&mut self, first: &ChangeEvent) -> PendingNotifications {
         let Some(BoundWorkspace { memories, .. }) = self.bound.lock().clone() else {
             return PendingNotifications::all_changed();
         };
-        let mut news = PendingNotifications::default();
-        news.add(first, &memories);
+        let mut pending = PendingNotifications::default();
+        pending.add(first, &memories);
         loop {
             match self.notices.try_recv() {
-                Ok(notice) => news.add(&notice, &memories),
+                Ok(notice) => pending.add(&notice, &memories),
                 Err(TryRecvError::Lagged(_)) => return PendingNotifications::all_changed(),
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return news,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return pending,
             }
         }
     }
 }
 
-/// What there is to tell.
+/// The notifications to send.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PendingNotifications {
-    /// Memories came or went, or may have.
+    /// Whether memories may have been added or removed.
     list_changed: bool,
     changed: ChangedPaths,
 }
 
-/// Which memories changed.
+/// The changed memories.
 #[derive(Debug, PartialEq, Eq)]
 enum ChangedPaths {
     Listed(Vec<MemoryPath>),
-    /// Too much happened to say.
+    /// Any memory: changes were lost because the receiver lagged, or the memories are not bound yet.
     Any,
 }
 
@@ -243,7 +247,7 @@ impl PendingNotifications {
     fn add(&mut self, notice: &ChangeEvent, memories: &Memories) {
         let path_of = |root, path| memories.virtual_path(root, path);
         for file in notice.files.iter() {
-            // Memories of another project than the client's are none of its business.
+            // A file without a path in the client's mounts belongs to another project.
             let Some(path) = path_of(&file.root, &file.path) else { continue };
             self.list_changed |= affects_list(notice.kind);
             if let ChangedPaths::Listed(paths) = &mut self.changed {
@@ -254,7 +258,7 @@ impl PendingNotifications {
     }
 }
 
-/// Returns whether a change may have brought or taken a memory. All but an edit may.
+/// Returns whether a change of this kind can add or remove a memory.
 fn affects_list(kind: ChangeKind) -> bool {
     match kind {
         ChangeKind::Edit => false,
@@ -272,7 +276,7 @@ fn affects_list(kind: ChangeKind) -> bool {
 }
 
 impl ChangedPaths {
-    /// Returns the URIs to tell, of those that are subscribed to.
+    /// Returns the URIs of the subscriptions that changed.
     fn uris(&self, subscribed: &Subscriptions) -> Vec<String> {
         match self {
             Self::Any => subscribed.values().cloned().collect(),
@@ -288,23 +292,23 @@ impl ChangedPaths {
 }
 
 impl Subscriber {
-    async fn notify(&self, news: &PendingNotifications) -> Result<(), Disconnected> {
+    async fn notify(&self, pending: &PendingNotifications) -> Result<(), Disconnected> {
         match self {
             Self::Connection(peer, subscribed) => {
-                let uris = news.changed.uris(&subscribed.lock());
+                let uris = pending.changed.uris(&subscribed.lock());
                 for uri in uris {
                     let updated = ResourceUpdatedNotificationParam::new(uri);
                     peer.notify_resource_updated(updated).await.map_err(|_| Disconnected)?;
                 }
-                if news.list_changed {
+                if pending.list_changed {
                     peer.notify_resource_list_changed().await.map_err(|_| Disconnected)?;
                 }
             }
             Self::Stream(sink, subscribed) => {
-                for uri in news.changed.uris(subscribed) {
+                for uri in pending.changed.uris(subscribed) {
                     sink.notify_resource_updated(uri).await.map_err(|_| Disconnected)?;
                 }
-                if news.list_changed && sink.accepted().resources_list_changed == Some(true) {
+                if pending.list_changed && sink.accepted().resources_list_changed == Some(true) {
                     sink.notify_resource_list_changed().await.map_err(|_| Disconnected)?;
                 }
             }

@@ -1,7 +1,8 @@
-//! One client: decodes each request, hands it on, encodes the answer.
+//! The MCP server handler of one client: decodes each request, calls the engine, encodes the answer.
 //!
-//! What is declared is what is served, and the other way round: everything else that the protocol
-//! knows is answered with "method not found".
+//! The declared capabilities match the methods that are served; every other method is answered with "method not
+//! found", and so are the methods of a disabled feature. Tools, resources, prompts, roots and notifications have
+//! modules of their own.
 
 use std::sync::Arc;
 
@@ -37,11 +38,11 @@ use super::stdio::StdioTransport;
 use super::tools::{SaveFiles, ToolCall};
 use super::{caller, prompts, resources, tools};
 
-/// What models are told about this server before they use it.
+/// The server instructions, which hosts show to their models.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
 
-/// Requests that are served, in which revisions. One that does not have the shape that the protocol gives
-/// it arrives as one of no known kind, and its name tells.
+/// The served requests, with the revisions that have them. The library passes a request with malformed parameters on
+/// as a custom request; this list tells such a request from an unknown method.
 const SUPPORTED_REQUESTS: [(&str, Revisions); 12] = [
     ("initialize", Revisions::Older),
     ("server/discover", Revisions::All),
@@ -57,35 +58,35 @@ const SUPPORTED_REQUESTS: [(&str, Revisions); 12] = [
     ("prompts/get", Revisions::All),
 ];
 
-/// In which revisions there is a request.
+/// The revisions of the protocol that have a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Revisions {
     All,
-    /// In all but the newest, which has no handshake and no other state of a connection.
+    /// All but the newest, which has no handshake and no connection state.
     Older,
 }
 
-/// What the command line composed: whose memories a client is let to.
+/// The configuration of an MCP server: the memories that a client may use, and the caller that it acts as.
 #[derive(Clone, Debug)]
 pub struct McpConfig {
-    /// Gives out memories. Whoever calls [`serve`](super::serve) closes it afterwards.
+    /// The engine. The caller of [`serve`](super::serve) closes it afterwards.
     pub engine: Engine,
-    /// The roots as flags and the start folder give them.
+    /// The binding by command-line flags and the start folder.
     pub binding: BindingRequest,
-    /// Who calls, as far as flags tell; the client's name and the tool call are added per request.
+    /// The caller by command-line flags. The client's name and the tool call are added per request.
     pub caller: Caller,
-    /// Who decides which project it is.
+    /// The source that decides about the project.
     pub project: ProjectSource,
 }
 
-/// A client and what it is served with.
+/// The state of one client.
 pub(super) struct Connection {
     config: McpConfig,
     layout: Layout,
     roots: Roots,
     changes: Arc<Changes>,
     calls: TaskTracker,
-    /// Cancelled when no more requests come.
+    /// Cancelled when no more requests are read.
     shutdown: CancellationToken,
 }
 
@@ -100,19 +101,19 @@ impl Connection {
         Self { config: host, layout, roots, changes, calls: TaskTracker::new(), shutdown: ending }
     }
 
-    /// Returns the same with somebody else to watch the folders, and its calls among others.
+    /// Replaces the source of file watches and the tracker of tool calls, for connections that share both.
     pub(super) fn with_subscriptions(mut self, watcher: WatchSource, calls: TaskTracker) -> Self {
         self.changes = Arc::new(Changes::with_source(watcher));
         self.calls = calls;
         self
     }
 
-    /// Returns the tool calls under way.
+    /// Returns the tracker of running tool calls.
     pub(super) fn calls(&self) -> TaskTracker {
         self.calls.clone()
     }
 
-    /// Begins to serve; the result runs until the client is gone.
+    /// Starts serving; the returned service runs until the client disconnects.
     pub(super) async fn serve<R: AsyncRead + Send + Unpin + 'static>(
         self,
         wire: StdioTransport<R>,
@@ -120,15 +121,15 @@ impl Connection {
         self.serve_with_ct(wire, CancellationToken::new()).await
     }
 
-    /// Returns the memories that a request may touch.
+    /// Returns the memories of a request's project, with the access of its caller.
     async fn memories(&self, context: &RequestContext<RoleServer>) -> Result<Memories, ErrorData> {
         let caller = caller::caller(&self.config.caller, context)?;
         let project = self.project(&context.peer, &context.extensions).await?;
         Ok(self.memories_of(project, caller))
     }
 
-    /// Returns the project that the client says it works in. Once no more is read, its answer can
-    /// not come any more: then a request ends, rather than in a project that was not meant.
+    /// Returns the client's project, asking for its roots if needed. After shutdown has begun, the client's answer is
+    /// not read any more; the request then fails instead of using a wrong project.
     async fn project(
         &self,
         peer: &Peer<RoleServer>,
@@ -138,23 +139,23 @@ impl Connection {
             biased;
             project = self.roots.project(peer, extensions) => Ok(project),
             () = self.shutdown.cancelled() => Err(ErrorData::internal_error(
-                "the server ends, and which project the client works in is not known",
+                "the server is shutting down, and the client's project is not known yet",
                 None,
             )),
         }
     }
 
-    /// Returns which features are on in a project.
+    /// Returns the features that are enabled in a project.
     fn features_of(&self, project: &ClientProject) -> Features {
         self.config.engine.switches().for_request(&project.clone().bind(&self.config.binding))
     }
 
-    /// Returns which features are on for a request.
+    /// Returns the features that are enabled for a request.
     async fn features(&self, context: &RequestContext<RoleServer>) -> Result<Features, ErrorData> {
         Ok(self.features_of(&self.project(&context.peer, &context.extensions).await?))
     }
 
-    /// Refuses a method of resources or prompts, as a server does that never had it, if the tool is switched off.
+    /// Refuses a method of resources or prompts as unknown, if the memory tool is disabled.
     async fn check_tool<M: ConstString>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -169,7 +170,7 @@ impl Connection {
         self.config.engine.memories(&project.bind(&self.config.binding), caller)
     }
 
-    /// Returns the context files that a client may add to.
+    /// Returns the context files to which `save_memory` may add.
     fn context_files(&self, project: ClientProject, caller: Caller) -> SaveFiles {
         let binding = project.bind(&self.config.binding);
         let no_project = binding.no_project.clone();
@@ -179,7 +180,7 @@ impl Connection {
         SaveFiles { files: files.select_for_client(), in_project, no_project }
     }
 
-    /// Returns what a client's changes are told by.
+    /// Returns the client's project and memories, by which changes become notifications.
     async fn bound_workspace(
         &self,
         peer: &Peer<RoleServer>,
@@ -194,7 +195,7 @@ impl Connection {
         self.config.engine.subscribe()
     }
 
-    /// Returns the subscriptions of a stream that name memories.
+    /// Returns the resource subscriptions of a stream, without those that name no memory.
     fn subscriptions(&self, filter: &SubscriptionFilter) -> Subscriptions {
         let uris = filter.resource_subscriptions.iter().flatten();
         uris.filter_map(|uri| Some((self.subscribable_path(uri).ok()?, uri.clone()))).collect()
@@ -205,11 +206,11 @@ impl Connection {
     }
 }
 
-/// Returns whether a request comes from a client of an older revision. Over HTTP every request has what
-/// only a handshake brings elsewhere, so its revision tells.
+/// Checks whether a request comes from a client of an older revision, with a handshake. Over HTTP, the library makes
+/// up peer information for every request, so the revision must be checked too.
 fn is_initialized(context: &RequestContext<RoleServer>) -> bool {
-    let opened = context.peer.peer_info();
-    opened.is_some_and(|opened| opened.protocol_version < ProtocolVersion::V_2026_07_28)
+    let peer = context.peer.peer_info();
+    peer.is_some_and(|peer| peer.protocol_version < ProtocolVersion::V_2026_07_28)
 }
 
 impl ServerHandler for Connection {
@@ -232,7 +233,7 @@ impl ServerHandler for Connection {
             .with_title("Lukasa")
             .with_description("A memory for AI agents");
         let server = ServerConfig::new(capabilities).with_server_info(lukasa);
-        // They tell of the tool.
+        // The instructions describe the memory tool.
         if features.has(Feature::Tool) {
             server.with_instructions(INSTRUCTIONS.trim_end())
         } else {
@@ -259,15 +260,15 @@ impl ServerHandler for Connection {
     ) -> Result<CallToolResponse, ErrorData> {
         let project = self.project(&context.peer, &context.extensions).await?;
         let features = self.features_of(&project);
-        let asked = tools::decode(&request.name, request.arguments, (self.layout, features))?;
+        let call = tools::decode(&request.name, request.arguments, (self.layout, features))?;
         if context.ct.is_cancelled() {
-            // Nobody reads this: a request that was cancelled is not answered.
+            // Never sent: the library does not answer a cancelled request.
             return Err(ErrorData::internal_error("cancelled", None));
         }
         let caller = caller::caller(&self.config.caller, &context)?;
-        let command = match asked {
+        let command = match call {
             ToolCall::Command(command) => command,
-            ToolCall::Refused(refused) => return Ok(tools::result(&refused).into()),
+            ToolCall::Refused(reply) => return Ok(tools::result(&reply).into()),
             ToolCall::Recall(prompt) => {
                 let memories = self.memories_of(project, caller);
                 return Ok(tools::recall(&self.config.engine, &memories, &prompt).await.into());
@@ -309,8 +310,8 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         self.check_tool::<ListResourcesRequestMethod>(&context).await?;
-        // A client of an older revision that has seen a list is told when it changes, from before
-        // it was made. One of the newest asks for that by a stream.
+        // A client of an older revision that has read the list is notified of changes to it. The subscription starts
+        // before the list is made, so that no change is lost. Clients of the newest revision open a stream instead.
         if is_initialized(&context) {
             let bound = self.bound_workspace(&context.peer, &context.extensions).await?;
             self.changes.start_notifications(&context.peer, || self.notices());
@@ -366,7 +367,7 @@ impl ServerHandler for Connection {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        // What follows tells the client that it is subscribed: from here on nothing may be lost.
+        // The answer confirms the subscription, so the receiver must exist before it is sent.
         self.changes.prepare_stream(self.notices());
         let mut accepted = SubscriptionFilter::builder();
         if requested.resources_list_changed == Some(true) {
@@ -388,14 +389,14 @@ impl ServerHandler for Connection {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
         let bound = self.bound_workspace(&request.peer, &request.extensions).await?;
-        let telling = async {
+        let notifying = async {
             tokio::join!(
                 self.changes.watch(bound),
                 self.changes.stream(sink, subscribed, || self.notices())
             )
         };
         tokio::select! {
-            _ = telling => {}
+            _ = notifying => {}
             () = context.cancelled() => {}
             () = self.shutdown.cancelled() => {}
         }
@@ -403,7 +404,7 @@ impl ServerHandler for Connection {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        // Asked now, the roots are known when the first tool call comes.
+        // Asks for the roots early, so that the first tool call does not wait for them.
         drop(self.project(&context.peer, &context.extensions).await);
     }
 
@@ -451,8 +452,8 @@ impl ServerHandler for Connection {
             method == request.method && (since == Revisions::All || is_initialized(&context))
         });
         if is_served {
-            let what = format!("the parameters of `{}` have the wrong shape", request.method);
-            return Err(ErrorData::invalid_params(what, None));
+            let message = format!("the parameters of `{}` have the wrong shape", request.method);
+            return Err(ErrorData::invalid_params(message, None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }

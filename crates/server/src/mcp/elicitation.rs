@@ -1,7 +1,7 @@
-//! Questions that a client puts to its person: where a fact goes that was given no scope.
+//! The elicitation of a scope: the client asks its user which instruction file a fact belongs to.
 //!
-//! Clients of the revisions with a handshake say whether they can (elicitation, since 2025-06-18). Whoever
-//! cannot, or does not in time, is answered with the question as a text.
+//! Clients of the revisions with a handshake declare whether they support elicitation (since 2025-06-18). If a client
+//! does not, or the user does not answer in time, the caller returns the question as text for the model.
 
 use engine::ContextScope;
 use rmcp::model::{ClientResult, ElicitRequestParams, ElicitationAction, ServerRequest};
@@ -11,32 +11,32 @@ use serde_json::json;
 
 use crate::limits::MCP_ELICITATION_WAIT;
 
-/// What came of a question.
+/// The outcome of an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScopeAnswer {
-    /// The person chose.
+    /// The user chose a scope.
     Scope(ContextScope),
-    /// The person was asked and wants none of it.
+    /// The user declined.
     Declined,
-    /// Nobody was asked, or nobody answered.
+    /// The client cannot ask its user, or no answer came in time.
     Unavailable,
 }
 
-/// Asks which of these files a fact goes to.
+/// Asks the user for one of these scopes.
 pub(super) async fn ask_scope(
     peer: &Peer<RoleServer>,
     message: &str,
     scopes: &[ContextScope],
 ) -> ScopeAnswer {
     let elicitation = peer.peer_info().and_then(|client| client.capabilities.elicitation.clone());
-    // Before there were two kinds, there was the form, and nothing was said of it.
-    if !elicitation.is_some_and(|can| can.form.is_some() || can.url.is_none()) {
+    // Older revisions have only forms, and declare elicitation without naming a kind.
+    if !elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none()) {
         return ScopeAnswer::Unavailable;
     }
     match elicit(peer, message, scopes).await {
         Ok(answer) => answer,
         Err(error) => {
-            tracing::warn!(%error, "the client did not put a question to its person");
+            tracing::warn!(%error, "elicitation failed");
             ScopeAnswer::Unavailable
         }
     }
@@ -63,17 +63,17 @@ async fn elicit(
     };
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
     let options = PeerRequestOptions::with_timeout(MCP_ELICITATION_WAIT);
-    let answered = peer.send_request_with_option(request, options).await?.await_response().await?;
-    let ClientResult::ElicitResult(answered) = answered else {
+    let answer = peer.send_request_with_option(request, options).await?.await_response().await?;
+    let ClientResult::ElicitResult(answer) = answer else {
         return Ok(ScopeAnswer::Unavailable);
     };
-    Ok(match answered.action {
+    Ok(match answer.action {
         ElicitationAction::Accept => {
-            let content = answered.content.unwrap_or_default();
+            let content = answer.content.unwrap_or_default();
             let chosen = scopes.iter().find(|scope| content["scope"] == scope.as_str());
             chosen.map_or(ScopeAnswer::Unavailable, |scope| ScopeAnswer::Scope(*scope))
         }
-        // The person put it away, one way or another.
+        // Declined or dismissed.
         _ => ScopeAnswer::Declined,
     })
 }

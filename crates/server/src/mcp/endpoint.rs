@@ -1,8 +1,9 @@
-//! MCP over streamable HTTP: the end of one workspace, to which requests are handed that passed the gate.
+//! MCP over streamable HTTP: the endpoint of one workspace.
 //!
-//! The newest revision is served request by request. The older ones begin with a handshake and go on in a
-//! session, because a subscription has to lie somewhere. Which hosts and pages may call, who the caller is
-//! and how large a body may be is decided before; here it is only passed on.
+//! The newest revision is stateless. Older ones begin with a handshake and continue in a session, which holds their
+//! subscriptions. Host, origin, caller and body size were checked before, by the request guard and the route. This
+//! module wraps the protocol library's service: it adds the rules of sessions, converts answers to the accepted form,
+//! and turns the library's plain-text errors into JSON-RPC errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,19 +37,19 @@ use super::stdio::{self, InvalidMessage};
 use crate::keep_alive_while;
 use crate::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX};
 
-/// Answers a request, as the protocol library does.
+/// The service of the protocol library, boxed.
 type RequestService =
     dyn Fn(Request<Whole<Bytes>>) -> BoxFuture<'static, Response<Body>> + Send + Sync;
 
-/// What the clients of one workspace are served by.
+/// The endpoint of one workspace's clients.
 pub(crate) struct McpEndpoint {
     service: Box<RequestService>,
     sessions: Arc<Sessions>,
-    /// Answers to requests that are not told to their end.
+    /// The answers that are not sent completely yet.
     response_tasks: TaskTracker,
-    /// Tool calls under way, whether or not somebody still waits for them.
+    /// The running tool calls, including those whose client has disconnected.
     call_tasks: TaskTracker,
-    /// Cancelled when what is still open is cut.
+    /// Cancelled to close all streams and sessions that are still open.
     force_close: CancellationToken,
 }
 
@@ -59,8 +60,8 @@ impl fmt::Debug for McpEndpoint {
 }
 
 impl McpEndpoint {
-    /// Returns the end of a workspace, whose feed watches its folders. Once `ending` is cancelled,
-    /// streams of changes end and nothing new is begun.
+    /// Creates the endpoint of a workspace, whose feed watches its folders. When `ending` is cancelled, change streams
+    /// end and no session or stream is started.
     pub(crate) fn new(
         host: McpConfig,
         (feeds, workspace): (Arc<Feeds>, String),
@@ -69,8 +70,8 @@ impl McpEndpoint {
         Self::with_handler(host, (feeds, workspace), ending, |connection| connection)
     }
 
-    /// Returns such an end, at which each session, and each request without one, is served by what
-    /// `handler` makes of the connection that it would have got.
+    /// Creates an endpoint whose connections are wrapped by `handler`: one per session, and one per request without a
+    /// session.
     pub(super) fn with_handler<H: ServerHandler>(
         host: McpConfig,
         (feeds, workspace): (Arc<Feeds>, String),
@@ -84,34 +85,33 @@ impl McpEndpoint {
             let connection = Connection::new(host.clone(), ending.child_token());
             handler(connection.with_subscriptions(watcher, shared.clone()))
         };
-        let (sessions, cut) = (Arc::new(Sessions::default()), CancellationToken::new());
+        let (sessions, force_close) = (Arc::new(Sessions::default()), CancellationToken::new());
         let config = StreamableHttpServerConfig::default()
-            // The gate looked at both.
+            // The request guard has checked both.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_max_request_body_bytes(HTTP_BODY_BYTES_MAX)
             .with_sse_keep_alive(Some(EVENT_HEARTBEAT))
             .with_sse_retry(None)
-            // An answer that is one message is no stream, where the revision lets us choose.
+            // A single message is answered as JSON, if the revision leaves the choice.
             .with_json_response(true)
-            .with_cancellation_token(cut.clone());
+            .with_cancellation_token(force_close.clone());
         let service =
             StreamableHttpService::new(move || Ok(connect()), Arc::clone(&sessions), config);
-        let answering = Box::new(move |request| {
+        let service = Box::new(move |request| {
             let service = service.clone();
             async move { service.handle(request).await.map(Body::new) }.boxed()
         });
         Self {
-            service: answering,
+            service,
             sessions,
             response_tasks: TaskTracker::new(),
             call_tasks: calls,
-            force_close: cut,
+            force_close,
         }
     }
 
-    /// Answers a request of `caller`, whose class is that of its session, or the one that the request names
-    /// itself.
+    /// Answers a request of `caller`. Its agent class is that of its session, unless the request names a lower one.
     pub(crate) async fn answer(
         &self,
         mut parts: Parts,
@@ -135,9 +135,9 @@ impl McpEndpoint {
                 if let Some(of_session) = self.sessions.class_of(id) {
                     match caller::restrict_class(of_session, named.unwrap_or(of_session)) {
                         Ok(class) => caller.class = class,
-                        Err(what) => {
-                            let above = ErrorData::invalid_request(what, None);
-                            return Ok(error_response(StatusCode::FORBIDDEN, above.into()));
+                        Err(message) => {
+                            let error = ErrorData::invalid_request(message, None);
+                            return Ok(error_response(StatusCode::FORBIDDEN, error.into()));
                         }
                     }
                 }
@@ -148,29 +148,29 @@ impl McpEndpoint {
             _ => {}
         }
         let class = caller.class;
-        // A stream that waits for news is no answer: it would never be told to its end.
-        let answer = (parts.method == Method::POST).then(|| self.response_tasks.token());
+        // GET streams of notifications are not tracked: they have no end that shutdown could wait for.
+        let token = (parts.method == Method::POST).then(|| self.response_tasks.token());
         parts.extensions.insert(caller);
         let request = Request::from_parts(parts, Whole::new(body.clone()));
         let response = (self.service)(request).await;
-        if let Some(begun) = session_of(response.headers()) {
-            self.sessions.assign(begun, client.as_deref(), class);
+        if let Some(new_session) = session_of(response.headers()) {
+            self.sessions.assign(new_session, client.as_deref(), class);
         }
         let response = forms.into_accepted_form(into_json_rpc_error(response, &body).await).await;
         Ok(if is_stream(&response) {
-            response.map(|body| keep_alive_while(body, answer))
+            response.map(|body| keep_alive_while(body, token))
         } else {
             response
         })
     }
 
-    /// Tells whether there is a session of this name.
+    /// Checks whether a session with this id exists.
     pub(crate) fn has_session(&self, id: &str) -> bool {
         self.sessions.class_of(id).is_some()
     }
 
-    /// Waits until what is under way is answered, if that takes no longer than a write may, then ends all
-    /// streams and sessions. Nothing more may be handed over.
+    /// Waits up to [`MCP_SHUTDOWN_WAIT`] for running calls and their answers, then closes all streams and sessions. No
+    /// request may be passed in afterwards.
     pub(crate) async fn end(&self) {
         self.response_tasks.close();
         self.call_tasks.close();
@@ -179,13 +179,16 @@ impl McpEndpoint {
             self.response_tasks.wait().await;
         };
         if timeout(MCP_SHUTDOWN_WAIT, answered).await.is_err() {
-            tracing::warn!(calls = self.call_tasks.len(), "gave up waiting for answers over MCP");
+            tracing::warn!(
+                calls = self.call_tasks.len(),
+                "shutdown timeout: MCP calls are not answered"
+            );
         }
         self.force_close.cancel();
     }
 }
 
-/// Returns whether a message is one of a session: it is taken, and may be answered later.
+/// Checks whether a request belongs to a session. Its message may be answered later, over a stream of the session.
 pub(crate) fn is_in_session(headers: &HeaderMap) -> bool {
     session_of(headers).is_some()
 }
@@ -194,13 +197,13 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION_HEADER)?.to_str().ok()
 }
 
-/// Returns whether a request, which names no session, begins one: the protocol library begins one for a
-/// handshake, whatever revision its headers name.
+/// Checks whether a request without a session begins one. The protocol library begins one for every handshake,
+/// regardless of the revision in the headers.
 fn is_initialize(parts: &Parts, method: Option<&str>) -> bool {
     parts.method == Method::POST && method == Some("initialize")
 }
 
-/// Returns the method that a body names, if it is a message that has one.
+/// Returns the JSON-RPC method of a body, if any.
 fn method_of(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Message {
@@ -209,7 +212,7 @@ fn method_of(body: &[u8]) -> Option<String> {
     serde_json::from_slice::<Message>(body).ok().map(|message| message.method)
 }
 
-/// Says as a message what the protocol library says as plain text, when it does not take a request.
+/// Converts a plain-text error of the protocol library to a JSON-RPC error.
 async fn into_json_rpc_error(response: Response<Body>, sent: &[u8]) -> Response<Body> {
     let (status, headers) = (response.status(), response.headers());
     if status.is_success() || headers.get(CONTENT_TYPE) == Some(&JSON) {
@@ -218,15 +221,15 @@ async fn into_json_rpc_error(response: Response<Body>, sent: &[u8]) -> Response<
     let (parts, body) = response.into_parts();
     let text = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
-    let (status, refusal) = match (status, find_invalid_message(sent)) {
-        // Its words may tell of the inside; it has logged them.
+    let (status, error) = match (status, find_invalid_message(sent)) {
+        // The text may contain internals; the library has logged it.
         (status, _) if status.is_server_error() => {
             (status, ErrorData::internal_error("the server failed", None).into())
         }
-        (StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(refusal)) => (StatusCode::BAD_REQUEST, refusal),
+        (StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(error)) => (StatusCode::BAD_REQUEST, error),
         (status, _) => (status, ErrorData::invalid_request(text, None).into()),
     };
-    let mut response = error_response(status, refusal);
+    let mut response = error_response(status, error);
     response.headers_mut().extend(parts.headers.into_iter().filter_map(|(name, value)| {
         let name = name.filter(|name| *name == axum::http::header::ALLOW)?;
         Some((name, value))
@@ -234,13 +237,13 @@ async fn into_json_rpc_error(response: Response<Body>, sent: &[u8]) -> Response<
     response
 }
 
-/// Says why a body is not one message; `None` if it is.
-fn find_invalid_message(sent: &[u8]) -> Option<InvalidMessage> {
-    let mut read = stdio::read_line(sent);
-    if let [Ok(_)] = read.as_slice() {
+/// Returns the reason why a body is not exactly one message; `None` if it is.
+fn find_invalid_message(body: &[u8]) -> Option<InvalidMessage> {
+    let mut messages = stdio::read_line(body);
+    if let [Ok(_)] = messages.as_slice() {
         return None;
     }
-    let wrong = read.drain(..).find_map(Result::err);
-    let other = || ErrorData::invalid_request("a body is one JSON-RPC message", None).into();
-    Some(wrong.unwrap_or_else(other))
+    let invalid = messages.drain(..).find_map(Result::err);
+    let not_one = || ErrorData::invalid_request("a body is one JSON-RPC message", None).into();
+    Some(invalid.unwrap_or_else(not_one))
 }

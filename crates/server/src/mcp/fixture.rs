@@ -1,9 +1,7 @@
-//! A server for the official conformance suite, which asks for tools, prompts and resources with names of
-//! its own.
+//! A test server for the official conformance suite, which requires tools, prompts and resources with certain names.
 //!
-//! It stands in front of the product's own [`Connection`]: what the suite names is answered here, out of
-//! `fixture.json` as far as it is fixed, everything else by the product. Transport, sessions and streams
-//! are the product's.
+//! It wraps the product's own [`Connection`]. Requests with the suite's names are answered here, mostly from
+//! `fixture.json`; all others by the product. Transport, sessions and streams are the product's.
 
 use std::sync::{Arc, LazyLock};
 
@@ -26,16 +24,16 @@ use tokio_util::sync::CancellationToken;
 use super::connection::Connection;
 use super::{McpConfig, McpEndpoint};
 
-/// What is fixed.
+/// The fixed answers.
 static DATA: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("fixture.json")).unwrap());
 
-/// Reads a value of the protocol as it is on the wire.
+/// Decodes a value of the protocol.
 fn read<T: DeserializeOwned>(value: &Value) -> T {
     T::deserialize(value).unwrap_or_else(|error| panic!("{error}: {value}"))
 }
 
-/// Returns the end of a workspace with what the suite asks for.
+/// Creates an endpoint with the suite's tools, prompts and resources.
 pub(crate) fn endpoint(
     host: McpConfig,
     feed: (Arc<Feeds>, String),
@@ -44,68 +42,67 @@ pub(crate) fn endpoint(
     McpEndpoint::with_handler(host, feed, ending, |product| Fixture { product })
 }
 
-/// The product's connection with what the suite asks for.
+/// The product's connection, extended by the suite's names.
 struct Fixture {
     product: Connection,
 }
 
-/// What a request that needs the client's input comes to.
+/// The state of a request that needs the client's input.
 enum Input {
     Required(InputRequiredResult),
-    /// All of it is there.
+    /// All input was received.
     Complete(String),
 }
 
-/// Asks for what a tool or prompt of this name wants, round by round. `None` if it wants nothing.
+/// Requests the input of a tool or prompt, round by round. `None` if it needs none.
 fn input(
     name: &str,
     responses: Option<&InputResponses>,
     state: Option<&str>,
     context: &RequestContext<RoleServer>,
 ) -> Option<Result<Input, ErrorData>> {
-    let wanted = DATA["rounds"].get(name)?;
-    let rounds = wanted["rounds"].as_array().unwrap();
+    let spec = DATA["rounds"].get(name)?;
+    let rounds = spec["rounds"].as_array().unwrap();
     let state_of = |round: usize| format!("{name} {round}");
     let round = match state {
         None => Some(0),
         Some(state) => (0..rounds.len()).find(|&round| state_of(round) == state),
     };
     let Some(round) = round else {
-        let what = "the state is none that was given out";
-        return Some(Err(ErrorData::invalid_params(what, None)));
+        return Some(Err(ErrorData::invalid_params("unknown request state", None)));
     };
     let is_answered = rounds[round].as_object().unwrap().iter().all(|(key, request)| {
-        responses.and_then(|all| all.get(key)).is_some_and(|given| answers(request, given))
+        responses.and_then(|all| all.get(key)).is_some_and(|answer| is_answer(request, answer))
     });
     let next = if is_answered { round + 1 } else { round };
-    let Some(asked) = rounds.get(next) else {
+    let Some(requests) = rounds.get(next) else {
         return Some(Ok(Input::Complete(format!("state-ok: {}", json!(responses)))));
     };
-    let mut asked = asked.clone();
+    let mut requests = requests.clone();
     if name.ends_with("capabilities") {
-        let able = context.client_capabilities().unwrap_or_default();
-        asked.as_object_mut().unwrap().retain(|_, request| match request["method"].as_str() {
-            Some("elicitation/create") => able.elicitation.is_some(),
-            _ => json!(able).get("sampling").is_some(),
+        let capabilities = context.client_capabilities().unwrap_or_default();
+        requests.as_object_mut().unwrap().retain(|_, request| match request["method"].as_str() {
+            Some("elicitation/create") => capabilities.elicitation.is_some(),
+            _ => json!(capabilities).get("sampling").is_some(),
         });
     }
-    let mut result = json!({ "resultType": "input_required", "inputRequests": asked });
-    if wanted["keeps_state"] == true {
+    let mut result = json!({ "resultType": "input_required", "inputRequests": requests });
+    if spec["keeps_state"] == true {
         result["requestState"] = state_of(next).into();
     }
     Some(Ok(Input::Required(read(&result))))
 }
 
-/// Returns whether this is an answer to a request.
-fn answers(request: &Value, given: &Value) -> bool {
+/// Checks whether a value is a valid answer to a request.
+fn is_answer(request: &Value, answer: &Value) -> bool {
     match request["method"].as_str() {
         Some("elicitation/create") => {
             let required = request["params"]["requestedSchema"]["required"].as_array().unwrap();
-            let has = |name: &Value| given["content"].get(name.as_str().unwrap()).is_some();
-            given["action"] == "accept" && required.iter().all(has)
+            let has = |name: &Value| answer["content"].get(name.as_str().unwrap()).is_some();
+            answer["action"] == "accept" && required.iter().all(has)
         }
-        Some("sampling/createMessage") => given["content"].is_object(),
-        _ => given["roots"].is_array(),
+        Some("sampling/createMessage") => answer["content"].is_object(),
+        _ => answer["roots"].is_array(),
     }
 }
 
@@ -113,7 +110,7 @@ fn text(text: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// Asks the client for something in the middle of a call, as the older revisions allow.
+/// Sends a request to the client during a call, as the older revisions allow.
 async fn ask(
     request: &Value,
     context: &RequestContext<RoleServer>,
@@ -184,8 +181,8 @@ impl ServerHandler for Fixture {
             (request.input_responses.as_ref(), request.request_state.as_deref());
         if let Some(input) = input(name, responses, state, &context) {
             return Ok(match input? {
-                Input::Required(wanted) => wanted.into(),
-                Input::Complete(given) => text(given).into(),
+                Input::Required(result) => result.into(),
+                Input::Complete(answer) => text(answer).into(),
             });
         }
         if let Some(fixed) = DATA["results"].get(name) {
@@ -233,7 +230,7 @@ impl ServerHandler for Fixture {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = &request.uri;
         let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
-        let found = match (DATA["contents"].get(uri), id) {
+        let contents = match (DATA["contents"].get(uri), id) {
             (Some(fixed), _) => fixed.clone(),
             (None, Some(id)) => {
                 let data = format!("Data for ID: {id}");
@@ -242,7 +239,7 @@ impl ServerHandler for Fixture {
             }
             (None, None) => return self.product.read_resource(request, context).await,
         };
-        Ok(ReadResourceResult::new(vec![read(&found)]).into())
+        Ok(ReadResourceResult::new(vec![read(&contents)]).into())
     }
 
     async fn subscribe(
@@ -300,8 +297,10 @@ impl ServerHandler for Fixture {
         let (responses, state) =
             (request.input_responses.as_ref(), request.request_state.as_deref());
         let mut messages = match input(&request.name, responses, state, &context).transpose()? {
-            Some(Input::Required(wanted)) => return Ok(wanted.into()),
-            Some(Input::Complete(given)) => json!([{ "type": "text", "text": given }]).to_string(),
+            Some(Input::Required(result)) => return Ok(result.into()),
+            Some(Input::Complete(answer)) => {
+                json!([{ "type": "text", "text": answer }]).to_string()
+            }
             None => match DATA["messages"].get(&request.name) {
                 Some(messages) => messages.to_string(),
                 None => return Err(ErrorData::invalid_params("no such prompt", None)),

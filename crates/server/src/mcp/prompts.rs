@@ -1,7 +1,7 @@
-//! Prompts: what a person picks in their host, such as `/lukasa:remember`, and what the model is told then.
+//! The MCP prompts, which a user picks in the host, such as `/lukasa:remember`.
 //!
-//! A prompt is a fixed text with a place for what the person wrote. It touches no memory: the model does, by
-//! the tools, as its class allows. The texts are beside this file, in `prompts/`.
+//! A prompt is a fixed text with a placeholder for the user's argument. It accesses no memory itself: the model does
+//! that, with the tools and the access of its class. The texts are in `prompts/`.
 
 use memory::path::{Layout, Scope};
 use rmcp::ErrorData;
@@ -11,10 +11,10 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-/// The folder that all memories are in.
+/// The folder of all memories.
 const ROOT: &str = "/memories";
 
-/// A prompt and its argument, which may be left out.
+/// A prompt and its optional argument, each with its description.
 struct PromptSpec {
     name: &'static str,
     title: &'static str,
@@ -25,25 +25,25 @@ struct PromptSpec {
 const REMEMBER: PromptSpec = PromptSpec {
     name: "remember",
     title: "Remember",
-    description: "Record a fact, or what this conversation showed, in a memory",
-    argument: ("text", "What to remember; else what lasts of this conversation"),
+    description: "Record a fact, or the lasting facts of this conversation, in a memory",
+    argument: ("text", "The fact to remember; by default, the lasting facts of this conversation"),
 };
 
 const RECALL: PromptSpec = PromptSpec {
     name: "recall",
     title: "Recall",
     description: "Find what is remembered about a question, or about the current task",
-    argument: ("question", "The question; else the task of this conversation"),
+    argument: ("question", "The question; by default, the task of this conversation"),
 };
 
 const REVIEW: PromptSpec = PromptSpec {
     name: "review",
     title: "Review memories",
-    description: "List what is repeated, contradicted, over or out of place in the memories",
-    argument: ("scope", "global, project or workspace; else all of them"),
+    description: "List repeated, contradictory, outdated or misplaced entries of the memories",
+    argument: ("scope", "global, project or workspace; by default, all scopes"),
 };
 
-/// Returns the prompts that there are. A flat folder has no scopes to choose from.
+/// Returns all prompts. In a flat layout, the review has no argument, because there are no scopes.
 pub(super) fn list(layout: Layout) -> ListPromptsResult {
     let prompt = |entry: &PromptSpec| {
         let (name, description) = entry.argument;
@@ -55,47 +55,47 @@ pub(super) fn list(layout: Layout) -> ListPromptsResult {
     ListPromptsResult::with_all_items([REMEMBER, RECALL, REVIEW].iter().map(prompt).collect())
 }
 
-/// Returns what the model is told.
+/// Returns the text of a prompt with its argument filled in.
 pub(super) fn get(
     request: &GetPromptRequestParams,
     layout: Layout,
 ) -> Result<GetPromptResult, ErrorData> {
-    let given = |entry: &PromptSpec| argument(request.arguments.as_ref(), entry.argument.0);
+    let value = |entry: &PromptSpec| argument(request.arguments.as_ref(), entry.argument.0);
     let (entry, text) = match request.name.as_str() {
         "remember" => (
             REMEMBER,
-            match given(&REMEMBER)? {
+            match value(&REMEMBER)? {
                 Some(text) => fill(include_str!("prompts/remember.md"), "{text}", text),
                 None => include_str!("prompts/remember-conversation.md").to_owned(),
             },
         ),
         "recall" => (
             RECALL,
-            match given(&RECALL)? {
+            match value(&RECALL)? {
                 Some(question) => fill(include_str!("prompts/recall.md"), "{question}", question),
                 None => include_str!("prompts/recall-task.md").to_owned(),
             },
         ),
         "review" => {
-            let folder = folder(given(&REVIEW)?, layout)?;
+            let folder = folder(value(&REVIEW)?, layout)?;
             (REVIEW, fill(include_str!("prompts/review.md"), "{folder}", &folder))
         }
         other => {
-            let what =
+            let message =
                 format!("no prompt is called `{other}`; there are remember, recall and review");
-            return Err(ErrorData::invalid_params(what, None));
+            return Err(ErrorData::invalid_params(message, None));
         }
     };
     let message = PromptMessage::new_text(Role::User, text.trim_end());
     Ok(GetPromptResult::new(vec![message]).with_description(entry.description))
 }
 
-/// Puts a text into the one place of a template.
-fn fill(template: &str, place: &str, text: &str) -> String {
-    template.replacen(place, text, 1)
+/// Replaces the placeholder of a template.
+fn fill(template: &str, placeholder: &str, text: &str) -> String {
+    template.replacen(placeholder, text, 1)
 }
 
-/// Returns an argument; `None` where it is left out, null or blank.
+/// Returns an argument; `None` if it is missing, null or blank.
 fn argument<'a>(
     arguments: Option<&'a JsonObject>,
     name: &str,
@@ -109,14 +109,14 @@ fn argument<'a>(
     }
 }
 
-/// Returns the folder that is reviewed.
+/// Returns the folder to review.
 fn folder(scope: Option<&str>, layout: Layout) -> Result<String, ErrorData> {
     let Some(word) = scope.filter(|_| layout == Layout::Scoped) else { return Ok(ROOT.to_owned()) };
     let scope = [Scope::Global, Scope::Project, Scope::Workspace];
     let scope = scope.into_iter().find(|scope| scope.as_ref() == word);
     scope.map(|scope| format!("{ROOT}/{}", scope.as_ref())).ok_or_else(|| {
-        let what =
+        let message =
             format!("the argument `scope` is `{word}`; it must be global, project or workspace");
-        ErrorData::invalid_params(what, None)
+        ErrorData::invalid_params(message, None)
     })
 }

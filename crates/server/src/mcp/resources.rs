@@ -1,11 +1,11 @@
-//! Memories as resources: what a host application lists and reads for its user.
+//! Memories as MCP resources, which a host application lists and reads for its user.
 //!
-//! Reading a resource is a program's read, not an agent's view, so it is no use of the memory.
-//! A list is given in pages; where the next one begins is the URI that the last one ended with, so
-//! that memories which come and go in between neither repeat nor hide others.
+//! Reading a resource does not count as a use of the memory, because a program reads it, not an agent. The cursor of a
+//! page is the last URI of the previous page, so that memories added or removed in between neither repeat nor hide
+//! others.
 //!
-//! A memory that came with a repository and that screening objects to carries a notice, here as in
-//! a view. A program that wants its bytes reads its file.
+//! A memory that came with a repository and has screening findings carries a notice, as in a view. A program that needs
+//! the exact bytes reads the file.
 
 use std::collections::HashMap;
 
@@ -26,17 +26,17 @@ use crate::limits::MCP_RESOURCES_PAGE;
 
 const MIME_TYPE: &str = "text/markdown";
 
-/// Everything but the characters that mean themselves in every part of a URI, and the slash.
+/// The characters to escape: all but the unreserved characters of a URI, and the slash.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// What stands before a path in a URI; the path brings the second half of the `//`.
+/// The prefix of a memory path in a URI. The leading slash of the path completes the `//`.
 const SCHEME: &str = "lukasa:/";
 
-/// The URI of any memory, as a template.
+/// The URI template of a memory.
 const URI_TEMPLATE: &str = "lukasa://memories/{+path}";
 
-/// Returns the lines around a memory that nobody here reviewed, if it is shown with any.
+/// Returns the lines around a memory that no person here reviewed, if it is shown with any.
 fn notices(
     unreviewed: &HashMap<MemoryPath, Unreviewed>,
     path: &MemoryPath,
@@ -59,9 +59,9 @@ pub(super) async fn list(
     let paths: Vec<_> = listed.iter().map(|memory| (&memory.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
     let paths: Vec<_> = listed.iter().map(|memory| &memory.path).collect();
-    for (memory, objections) in listed.into_iter().zip(memories.read_warnings(&paths).await) {
-        resources.push(if !objections.is_empty() {
-            withheld_resource(memory, notice(&objections))
+    for (memory, warnings) in listed.into_iter().zip(memories.read_warnings(&paths).await) {
+        resources.push(if !warnings.is_empty() {
+            withheld_resource(memory, notice(&warnings))
         } else if let Some([notice, _]) = notices(&unreviewed, &memory.path) {
             withheld_resource(memory, notice.to_owned())
         } else {
@@ -89,9 +89,8 @@ fn page<'l>(
     (listed, next)
 }
 
-/// Returns a memory that nobody here reviewed, or that came with a repository and that screening objects to. It is listed,
-/// with a notice in the place of what it says about itself: a client may show titles and descriptions to a model without
-/// being asked.
+/// Returns the resource of a memory that no person here reviewed, or that came with a repository and has screening
+/// findings. A notice replaces its title and description, because clients may show these to a model.
 fn withheld_resource(memory: &MemoryEntry, notice: String) -> Resource {
     let mut resource = resource(memory);
     resource.title = None;
@@ -102,9 +101,9 @@ fn withheld_resource(memory: &MemoryEntry, notice: String) -> Resource {
     resource
 }
 
-/// Says what screening objects to, on one line.
-fn notice(objections: &[Warning]) -> String {
-    let warnings = objections.iter().map(|warning| format!(" {warning}"));
+/// Returns the findings of screening on one line.
+fn notice(warnings: &[Warning]) -> String {
+    let warnings = warnings.iter().map(|warning| format!(" {warning}"));
     std::iter::once(FROM_CHECKOUT.to_owned()).chain(warnings).collect()
 }
 
@@ -113,7 +112,7 @@ fn resource(memory: &MemoryEntry) -> Resource {
     let name = path.strip_prefix("/memories/").unwrap_or(&path);
     let mut annotations = Annotations::default();
     annotations.last_modified = Some(memory.modified_at.to_string());
-    // What a person pinned is to be in context; nothing else is known to matter more or less.
+    // A pin is the only sign of importance that a person gives.
     annotations.priority = memory.pinned.then_some(1.0);
     let mut resource = Resource::new(uri_of(&memory.path), name)
         .with_mime_type(MIME_TYPE)
@@ -124,7 +123,7 @@ fn resource(memory: &MemoryEntry) -> Resource {
     resource
 }
 
-/// Returns the one template by which a client can make the URI of any memory.
+/// Returns the template by which a client can make the URI of any memory.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let template = ResourceTemplate::new(URI_TEMPLATE, "memory")
         .with_title("Memory")
@@ -133,18 +132,18 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![template])
 }
 
-/// Returns a memory's text, as data.
+/// Returns the text of a memory, with a notice if it needs one.
 pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let path = path_of(uri, memories.layout())?;
     let memory = memories.read(&path).await.map_err(|error| mcp_error("resources/read", error))?;
-    let objections = memories.read_warnings(&[&path]).await.remove(0);
+    let warnings = memories.read_warnings(&[&path]).await.remove(0);
     let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
     memories.note_read(unreviewed.get(&path).copied());
-    // It stands before the text: what a model has read first it reads the rest by.
-    let text = if !objections.is_empty() {
-        format!("{}\n\n{}", notice(&objections), memory.text)
+    // The notice is before the text, so that a model reads it first.
+    let text = if !warnings.is_empty() {
+        format!("{}\n\n{}", notice(&warnings), memory.text)
     } else if let Some([notice, _]) = notices(&unreviewed, &path) {
-        // A line behind it could be forged in the text.
+        // No closing line as in a view: the text could contain a forged one.
         format!("{notice}\n\n{}", memory.text)
     } else {
         memory.text
@@ -153,7 +152,7 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// Returns the memory path that a URI names.
+/// Returns the memory path of a URI.
 pub(super) fn path_of(uri: &str, layout: Layout) -> Result<MemoryPath, ErrorData> {
     match parse_uri(uri, layout) {
         Some(Ok(path)) => Ok(path),
@@ -165,13 +164,13 @@ pub(super) fn path_of(uri: &str, layout: Layout) -> Result<MemoryPath, ErrorData
     }
 }
 
-/// Returns the URI of a memory: `/memories/global/prefs.md` is `lukasa://memories/global/prefs.md`. A scheme of its own keeps
-/// it apart from the resources of other servers in the same client.
+/// Returns the URI of a memory: `/memories/global/prefs.md` is `lukasa://memories/global/prefs.md`. A scheme of its own
+/// avoids clashes with resources of other servers in the same client.
 fn uri_of(path: &MemoryPath) -> String {
     format!("{SCHEME}{}", utf8_percent_encode(&path.to_string(), ESCAPED))
 }
 
-/// Reads a URI. `None` when it is not one of ours.
+/// Parses a URI; `None` for a URI of another scheme or form.
 fn parse_uri(uri: &str, layout: Layout) -> Option<Result<MemoryPath, PathError>> {
     let path = uri.strip_prefix(SCHEME).filter(|path| path.starts_with("/memories"))?;
     let path = percent_decode_str(path).decode_utf8().ok()?;
@@ -179,7 +178,7 @@ fn parse_uri(uri: &str, layout: Layout) -> Option<Result<MemoryPath, PathError>>
 }
 
 fn bad_cursor() -> ErrorData {
-    ErrorData::invalid_params("the cursor is not one that a list ended with", None)
+    ErrorData::invalid_params("invalid cursor; send the `nextCursor` of a list", None)
 }
 
 #[cfg(test)]

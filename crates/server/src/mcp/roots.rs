@@ -1,11 +1,10 @@
-//! Which project a client works in, as it says by its roots.
+//! The project of a client, determined by its roots.
 //!
-//! The older revisions let a server ask for them; that is done once, before the first answer that
-//! depends on it, and again when the client says that they changed. A client that does not answer
-//! in time is taken to have none. The newest revision calls roots deprecated and has no request
-//! from the server; asking would cost every tool call a second round, so the host's start folder
-//! counts there. Roots in several projects leave it open which one is meant: the first one would be a guess,
-//! and what is remembered would lie in the wrong repository.
+//! Older revisions let a server ask for the roots. That is done once, before the first answer that depends on them,
+//! and again when the client reports a change. A client that does not answer in time counts as one without roots. The
+//! newest revision deprecates roots and has no requests from the server; asking would cost every tool call a second
+//! round trip, so the start folder is used. Roots in several projects are ambiguous: to guess the first one could write
+//! memories into the wrong repository, so such a client has no project.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,37 +20,37 @@ use tokio::sync::OnceCell;
 
 use crate::limits::MCP_ROOTS_WAIT;
 
-/// Who decides which project a client works in.
+/// The source that decides about the project of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectSource {
-    /// The binding, because a person named the project; the client is not asked.
+    /// The binding, because the user named the project. The client is not asked.
     Binding,
-    /// The client, if it has roots: the project in which they lie. Several projects are none, since nothing says
-    /// which one is meant. Without roots, the binding.
+    /// The client's roots, if they are in one project; roots in several projects are ambiguous and mean no project.
+    /// Without roots, the binding.
     ClientRoots,
-    /// The workspace that a request names, which the binding leads to. A client with roots in several projects
-    /// has to name one; without a name there is no project for it.
+    /// The workspace of the request, which has this binding. A client with roots in several projects must name one in
+    /// its URL; else it has no project.
     Workspace,
 }
 
-/// A mark on an HTTP request that names the workspace that it means.
+/// A request extension: the HTTP request names its workspace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExplicitWorkspace;
 
-/// The project that a client works in.
+/// The project of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum ClientProject {
-    /// The one of the binding.
+    /// The project of the binding.
     #[default]
     Bound,
-    /// The one that this folder lies in.
+    /// The project that contains this folder.
     Folder(PathBuf),
-    /// None, for this reason: the client works in several and does not say which one it means.
+    /// No project, with the reason: the client has roots in several projects and names none.
     Unnamed(String),
 }
 
 impl ClientProject {
-    /// Returns a binding for a client in this project.
+    /// Returns the binding of the host, changed to this project.
     pub(super) fn bind(self, host: &BindingRequest) -> BindingRequest {
         let (project_dir, no_project) = match self {
             Self::Bound => return host.clone(),
@@ -62,25 +61,25 @@ impl ClientProject {
     }
 }
 
-/// The project that a client said it works in, once it was asked.
+/// The cached answer of a client about its roots.
 #[derive(Debug)]
 pub(super) struct Roots {
     source: ProjectSource,
-    /// Replaced when the client's roots change: who waits for the old answer still gets that one.
+    /// Replaced when the roots change; requests that wait for the old answer still get that one.
     answer: Mutex<Arc<OnceCell<ClientProject>>>,
 }
 
 impl Roots {
-    pub(super) fn new(from: ProjectSource) -> Self {
-        Self { source: from, answer: Mutex::default() }
+    pub(super) fn new(source: ProjectSource) -> Self {
+        Self { source, answer: Mutex::default() }
     }
 
-    /// Forgets what the client said.
+    /// Drops the cached answer.
     pub(super) fn changed(&self) {
         *self.answer.lock() = Arc::default();
     }
 
-    /// Returns the project that a request is about, asking the client for its roots if that was not done.
+    /// Returns the project of a request, asking the client for its roots if there is no cached answer.
     pub(super) async fn project(
         &self,
         peer: &Peer<RoleServer>,
@@ -107,14 +106,14 @@ impl Roots {
                 project_of(self.source, uris.iter().filter_map(|uri| folder(uri)).collect())
             }
             Err(error) => {
-                tracing::warn!(%error, "the client did not give its roots; using the start folder");
+                tracing::warn!(%error, "failed to get the client's roots; using the start folder");
                 ClientProject::Bound
             }
         }
     }
 }
 
-/// Returns whether a client has roots that it can be asked for; the newest revision has no such request.
+/// Checks whether a client can be asked for roots. The newest revision has no such request.
 fn has_roots(peer: &Peer<RoleServer>) -> bool {
     peer.peer_info().is_some_and(|client| {
         client.capabilities.roots.is_some()
@@ -122,7 +121,7 @@ fn has_roots(peer: &Peer<RoleServer>) -> bool {
     })
 }
 
-/// Returns the project of these roots: the only checkout among them, else the first folder.
+/// Returns the project of these roots: the only checkout among them, or else the first folder.
 fn project_of(from: ProjectSource, folders: Vec<PathBuf>) -> ClientProject {
     let mut checkouts: Vec<PathBuf> = Vec::new();
     for checkout in folders.iter().filter_map(|folder| Checkout::find(folder)) {
@@ -131,7 +130,7 @@ fn project_of(from: ProjectSource, folders: Vec<PathBuf>) -> ClientProject {
         }
     }
     if checkouts.len() > 1 {
-        // Models read this, so it has no more of the paths than their last names.
+        // Models read this, so it contains only the last component of each path.
         let name = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             format!("`{name}`")
@@ -153,7 +152,7 @@ fn project_of(from: ProjectSource, folders: Vec<PathBuf>) -> ClientProject {
     let only = checkouts.pop().or_else(|| folders.into_iter().next());
     match (from, only) {
         (ProjectSource::ClientRoots, Some(folder)) => ClientProject::Folder(folder),
-        // The request decides, whatever the only root is.
+        // The request decides, regardless of the roots.
         (ProjectSource::Workspace | ProjectSource::Binding, _) | (_, None) => ClientProject::Bound,
     }
 }
@@ -166,17 +165,17 @@ async fn list_roots(peer: &Peer<RoleServer>) -> Result<Vec<String>, ServiceError
         ClientResult::ListRootsResult(listed) => {
             Ok(listed.roots.into_iter().map(|root| root.uri).collect())
         }
-        // A result without roots is read as an empty one.
+        // A result without roots counts as an empty list.
         _ => Ok(Vec::new()),
     }
 }
 
-/// Returns the folder of this machine that a URI names.
+/// Returns the local folder of a `file` URI.
 fn folder(uri: &str) -> Option<PathBuf> {
     let (scheme, rest) = uri.split_once("://")?;
     let (host, path) = rest.split_at_checked(rest.find('/')?)?;
-    let here = host.is_empty() || host.eq_ignore_ascii_case("localhost");
-    if !scheme.eq_ignore_ascii_case("file") || !here {
+    let is_local = host.is_empty() || host.eq_ignore_ascii_case("localhost");
+    if !scheme.eq_ignore_ascii_case("file") || !is_local {
         return None;
     }
     let path = path.split(['?', '#']).next()?;
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_folder_of_this_machine_is_a_project() {
+    fn only_file_uris_of_this_machine_are_folders() {
         check("file:///home/ada/engine", Some("/home/ada/engine"));
         check("file:///home/ada/my%20work%2Fx/%C3%A9", Some("/home/ada/my work/x/é"));
         check("FILE://localhost/srv", Some("/srv"));

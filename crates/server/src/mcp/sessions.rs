@@ -1,9 +1,8 @@
-//! Sessions of clients that begin with a handshake, over HTTP: as many as there may be, each with the
-//! client that began it.
+//! The MCP sessions over HTTP of clients with a handshake, bounded in number.
 //!
-//! What a session holds and how its messages find their stream is the protocol library's. Added here is
-//! what a server needs that runs for months: clients that never say goodbye cost a bounded amount, and a
-//! session serves nobody but its client.
+//! The state of a session and the routing of its messages are the protocol library's. This module adds a limit, because
+//! clients often never end their sessions: the least recently used session without a listener is evicted. It also
+//! binds a session to the client that began it, and to an agent class.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId, SessionManager,
 };
 
-/// There are as many sessions as there may be, and somebody listens to each.
+/// The limit of sessions is reached, and each session has a listener.
 #[derive(Debug)]
 pub(crate) struct TooManySessions;
 
@@ -31,19 +30,19 @@ pub(super) struct Sessions {
     inner: LocalSessionManager,
     max: usize,
     entries: Mutex<HashMap<SessionId, SessionEntry>>,
-    /// Counts uses, so that they have an order.
+    /// A counter that orders uses.
     use_count: AtomicU64,
 }
 
-/// What is known of a session.
+/// The entry of a session.
 #[derive(Debug)]
 struct SessionEntry {
-    /// The id of the client that began it, if that has one.
+    /// The id of the client that began the session, if it has one.
     owner: Option<String>,
-    /// The class of agent that it was begun for: no request in it may do more.
+    /// The agent class of the session, the upper bound for its requests.
     class: AgentClass,
     last_used: u64,
-    /// Held by every stream that waits for news, too.
+    /// A reference count: each stream that waits for messages holds a clone.
     listeners: Arc<()>,
 }
 
@@ -60,39 +59,39 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// Returns no sessions, of which there may be as many.
+    /// Creates an empty table of at most `max` sessions.
     pub(super) fn with_max(max: usize) -> Self {
         let mut library = LocalSessionManager::default();
-        // They end when their client says so or when there is no room, not while a person thinks.
+        // Sessions have no idle timeout: a client may be idle for hours. They end on request or by eviction.
         library.session_config.keep_alive = None;
-        // Clients of the oldest revisions take the empty event that this sends for a broken message.
+        // Off: it sends an empty event, which clients of the oldest revisions take for an invalid message.
         library.session_config.sse_retry = None;
         Self { inner: library, max, entries: Mutex::default(), use_count: AtomicU64::new(0) }
     }
 
-    /// Makes room for a session: ends those unused longest that nobody listens to, until there are fewer
-    /// than there may be. Several that begin at once may be more for a moment; the next one ends those.
+    /// Evicts the least recently used sessions without listeners until there is room for another one. Sessions that
+    /// begin at the same time may exceed the limit for a moment; the next call evicts the excess.
     pub(super) async fn evict_idle(&self) -> Result<(), TooManySessions> {
-        while let Some(unused) = self.session_to_evict()? {
-            if let Err(error) = self.close_session(&unused).await {
-                tracing::debug!(%error, "a session had ended by itself");
+        while let Some(idle) = self.session_to_evict()? {
+            if let Err(error) = self.close_session(&idle).await {
+                tracing::debug!(%error, "failed to close an evicted session; it had ended already");
             }
         }
         Ok(())
     }
 
-    /// Returns the session that has to make room, if one has to.
+    /// Returns the session to evict, if the limit is reached.
     fn session_to_evict(&self) -> Result<Option<SessionId>, TooManySessions> {
-        let known = self.entries.lock();
-        if known.len() < self.max {
+        let entries = self.entries.lock();
+        if entries.len() < self.max {
             return Ok(None);
         }
-        let unheard = known.iter().filter(|(_, session)| !session.has_listeners());
-        let oldest = unheard.min_by_key(|(_, session)| session.last_used);
+        let idle = entries.iter().filter(|(_, session)| !session.has_listeners());
+        let oldest = idle.min_by_key(|(_, session)| session.last_used);
         oldest.map(|(id, _)| Some(SessionId::clone(id))).ok_or(TooManySessions)
     }
 
-    /// Gives a session to the client that began it, for an agent of a class.
+    /// Binds a session to the client that began it, and to an agent class.
     pub(super) fn assign(&self, id: &str, owner: Option<&str>, class: AgentClass) {
         if let Some(session) = self.entries.lock().get_mut(id) {
             session.owner = owner.map(str::to_owned);
@@ -100,12 +99,12 @@ impl Sessions {
         }
     }
 
-    /// Returns the class of agent that a session was begun for.
+    /// Returns the agent class of a session.
     pub(super) fn class_of(&self, id: &str) -> Option<AgentClass> {
         self.entries.lock().get(id).map(|session| session.class)
     }
 
-    /// Returns whether a session, if there is one of this name, is this client's.
+    /// Checks whether this client may use a session. An unknown id passes; the library refuses it.
     pub(super) fn may_use(&self, id: &str, client: Option<&str>) -> bool {
         self.entries.lock().get(id).is_none_or(|session| session.owner.as_deref() == client)
     }
@@ -121,16 +120,16 @@ impl Sessions {
         }
     }
 
-    /// Returns a stream that counts as listening to a session as long as it lives.
+    /// Wraps a stream that counts as a listener of a session until it is dropped.
     fn track_listener<S>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S>
     where
         S: Stream + Send + Sync + 'static,
     {
         self.record_use(id);
-        let listening = self.entries.lock().get(id).map(|session| Arc::clone(&session.listeners));
-        unfold((Box::pin(stream), listening), async |(mut stream, listening)| {
+        let listener = self.entries.lock().get(id).map(|session| Arc::clone(&session.listeners));
+        unfold((Box::pin(stream), listener), async |(mut stream, listener)| {
             let message = stream.next().await?;
-            Some((message, (stream, listening)))
+            Some((message, (stream, listener)))
         })
     }
 }
@@ -141,15 +140,14 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.inner.create_session().await?;
-        let (last_used, listening) = (self.next_use(), Arc::default());
-        // Until it is given to its client, nothing may be done in it but to look.
-        let known = SessionEntry {
+        // Read-only until `assign` sets the class of its client.
+        let entry = SessionEntry {
             owner: None,
             class: AgentClass::Explore,
-            last_used,
-            listeners: listening,
+            last_used: self.next_use(),
+            listeners: Arc::default(),
         };
-        self.entries.lock().insert(SessionId::clone(&id), known);
+        self.entries.lock().insert(SessionId::clone(&id), entry);
         Ok((id, transport))
     }
 

@@ -1,9 +1,8 @@
-//! JSON-RPC messages, one a line, over a pair of byte streams.
+//! The transport of JSON-RPC messages, one per line, over a pair of byte streams.
 //!
-//! What comes in is not trusted: a line has a longest length, and whatever is no message is
-//! answered as JSON-RPC asks or left out, so that a client neither crashes nor hangs the server.
-//! What goes out is written by one task, in order, so that nobody who stops waiting leaves half a
-//! line. Knows nothing of what messages mean.
+//! Input is not trusted, so that a client can neither crash nor hang the server. Lines have a maximal length; an
+//! invalid message is answered with a JSON-RPC error or dropped. Output is written by a single task in order, so
+//! that a cancelled sender never leaves a partial line. The module does not interpret messages.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,20 +22,20 @@ use tokio_util::sync::CancellationToken;
 use crate::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
 use crate::line_reader::{LineRead, LineReader};
 
-/// One client's end, as the protocol library reads and writes it.
+/// The transport of one client, for the protocol library.
 pub(super) struct StdioTransport<R> {
     lines: LineReader<BufReader<R>>,
-    /// Messages that came in one line and are not handed over yet.
+    /// Messages of a batch that are not received yet.
     waiting: VecDeque<ClientJsonRpcMessage>,
-    /// Whether a request came. What is no request means nothing before the first one.
+    /// Whether a request was received. Notifications and answers before the first request are dropped.
     has_seen_request: bool,
     outgoing: Option<mpsc::Sender<Vec<u8>>>,
-    /// Cancelled from outside to stop reading, and from here when there is no more to read.
+    /// Cancelled from outside to stop reading, and here at the end of the input.
     shutdown: CancellationToken,
 }
 
 impl<R: AsyncRead + Send + Unpin + 'static> StdioTransport<R> {
-    /// Opens a wire, with the task that writes to it; that ends when the wire is gone.
+    /// Opens a transport and spawns its writer task, which ends when the transport is dropped.
     pub(super) fn open<W>(input: R, output: W, ending: CancellationToken) -> (Self, JoinHandle<()>)
     where
         W: AsyncWrite + Send + Unpin + 'static,
@@ -57,28 +56,29 @@ impl<R: AsyncRead + Send + Unpin + 'static> StdioTransport<R> {
         )
     }
 
-    /// Takes the messages of one line; says what is wrong with the others.
+    /// Queues the valid messages of a line, and answers the invalid ones with errors.
     fn queue_line(&mut self, line: &[u8]) {
-        for read in read_line(line) {
-            match read {
+        for result in read_line(line) {
+            match result {
                 Ok(message) => {
                     self.has_seen_request |= matches!(message, JsonRpcMessage::Request(_));
                     if self.has_seen_request {
                         self.waiting.push_back(message);
                     }
                 }
-                Err(refusal) => self.refuse(refusal),
+                Err(invalid) => self.refuse(invalid),
             }
         }
     }
 
-    /// Says that something was no message, unless the client is not reading: then it does not care.
+    /// Sends an error for an invalid message. It is dropped if the output queue is full, because the client is not
+    /// reading.
     fn refuse(&self, InvalidMessage { id, error }: InvalidMessage) {
         let sent = encode(&JsonRpcMessage::error(error, id)).map(|line| {
             self.outgoing.as_ref().is_some_and(|outgoing| outgoing.try_send(line).is_ok())
         });
         if !sent.is_ok_and(|sent| sent) {
-            tracing::warn!("could not tell the client that it sent something that is no message");
+            tracing::warn!("failed to answer an invalid message: the client does not read");
         }
     }
 }
@@ -98,7 +98,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
         }
     }
 
-    /// Returns the next message. Safe to drop at any time: what was read so far is kept.
+    /// Returns the next message. Cancel-safe: a partial line is kept.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
@@ -112,8 +112,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
             match read {
                 LineRead::Line(line) => self.queue_line(&line),
                 LineRead::TooLong => {
-                    let what = format!("a message is at most {MCP_LINE_BYTES_MAX} bytes long");
-                    self.refuse(InvalidMessage::invalid_request(None, what));
+                    let message = format!("a message is at most {MCP_LINE_BYTES_MAX} bytes long");
+                    self.refuse(InvalidMessage::invalid_request(None, message));
                     self.shutdown.cancel();
                 }
                 LineRead::End => self.shutdown.cancel(),
@@ -133,30 +133,30 @@ fn encode(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Writes what is queued until nobody can queue more. When the client is gone, so is the reason to
-/// go on reading.
+/// Writes queued lines until the transport is dropped. A write error means that the client is gone, so it also stops
+/// reading.
 async fn write<W: AsyncWrite + Unpin>(
     mut output: W,
     mut queued: mpsc::Receiver<Vec<u8>>,
     ending: CancellationToken,
 ) {
     while let Some(line) = queued.recv().await {
-        let written = async {
+        let result = async {
             output.write_all(&line).await?;
             if queued.is_empty() { output.flush().await } else { Ok(()) }
         };
-        if let Err(error) = written.await {
-            tracing::debug!(%error, "the client no longer reads");
+        if let Err(error) = result.await {
+            tracing::debug!(%error, "write failed: the client has closed its input");
             ending.cancel();
             return;
         }
     }
 }
 
-/// Why something in a line was no message.
+/// An invalid message, with the error for its sender.
 #[derive(Debug, PartialEq)]
 pub(super) struct InvalidMessage {
-    /// The request that it was meant to be, if that can be told.
+    /// The id of the request, if it can be determined.
     pub(super) id: Option<RequestId>,
     pub(super) error: ErrorData,
 }
@@ -168,13 +168,13 @@ impl From<ErrorData> for InvalidMessage {
 }
 
 impl InvalidMessage {
-    fn invalid_request(id: Option<RequestId>, what: String) -> Self {
-        Self { id, error: ErrorData::invalid_request(what, None) }
+    fn invalid_request(id: Option<RequestId>, message: String) -> Self {
+        Self { id, error: ErrorData::invalid_request(message, None) }
     }
 }
 
-/// Reads the messages of a line. An array is a batch, which revision 2025-03-26 allows; each of its
-/// messages is answered by itself.
+/// Parses the messages of a line. An array is a batch, which revision 2025-03-26 allows; each of its messages is
+/// answered separately.
 pub(super) fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, InvalidMessage>> {
     if line.is_empty() {
         return Vec::new();
@@ -189,19 +189,20 @@ pub(super) fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, Invalid
         }
         Ok(other) => read_value(other).into_iter().collect(),
         Err(error) => {
-            let what = format!("not JSON: {error}");
-            vec![Err(InvalidMessage { id: None, error: ErrorData::parse_error(what, None) })]
+            let message = format!("not JSON: {error}");
+            vec![Err(InvalidMessage { id: None, error: ErrorData::parse_error(message, None) })]
         }
     }
 }
 
-/// Reads one message; `None` when it is nothing that asks for an answer.
+/// Parses one message; `None` for an invalid notification, which gets no answer.
 fn read_value(value: Value) -> Option<Result<ClientJsonRpcMessage, InvalidMessage>> {
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    let notifies = value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
+    let is_notification =
+        value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
     match serde_json::from_value(value) {
         Ok(message) => Some(Ok(message)),
-        Err(_) if notifies => None,
+        Err(_) if is_notification => None,
         Err(_) => {
             Some(Err(InvalidMessage::invalid_request(id, "not a JSON-RPC message".to_owned())))
         }

@@ -1,7 +1,8 @@
-//! The tools `memory`, `view_memory`, `recall` and `save_memory`: how clients see them, and how a call becomes a command and its result.
+//! The MCP tools `memory`, `view_memory`, `recall` and `save_memory`: their definitions, the decoding of calls, and the
+//! encoding of results.
 //!
-//! A refusal and a failure of the machine are both results that say they are errors, so that the
-//! model reads them; only what is no call of this tool is an error of the protocol.
+//! Refusals and faults are tool results marked as errors, because a model reads results. Only a call of an unknown tool
+//! is a protocol error. Descriptions, schemas and result texts of the tools are in `memory::tool`.
 
 use std::sync::Arc;
 
@@ -29,22 +30,22 @@ use super::caller::KeepAlive;
 use super::elicitation::{self, ScopeAnswer};
 use crate::error::log_failure;
 
-/// The member of a result's `_meta` that holds the facts for programs.
+/// The key in a result's `_meta` of the facts for programs.
 const FACTS: &str = "lukasa";
 
-/// What a client calls for.
+/// A decoded tool call.
 pub(super) enum ToolCall {
     /// A command on memories.
     Command(MemoryCommand),
-    /// A question to all memories.
+    /// A question for a recall.
     Recall(String),
     /// A fact for a context file.
     Save(SaveRequest),
-    /// Arguments that the model can mend, and the reply that says how.
+    /// Invalid arguments, with the reply that tells the model how to correct them.
     Refused(Reply),
 }
 
-/// The tools by their names, each with the feature that it needs.
+/// The names of the tools, each with the feature that it needs.
 const TOOLS: [(&str, Feature); 4] = [
     (tool::NAME, Feature::Tool),
     (recall::NAME, Feature::Recall),
@@ -52,14 +53,14 @@ const TOOLS: [(&str, Feature); 4] = [
     (save::NAME, Feature::SaveMemory),
 ];
 
-/// Tells whether there is a tool of this name. Where one folder is all there is, there are no context files.
+/// Checks whether a tool is available. A flat layout has no context files, and so no `save_memory`.
 fn is_available(name: &str, layout: Layout, features: Features) -> bool {
-    let is_on = TOOLS.iter().any(|(tool, feature)| *tool == name && features.has(*feature));
-    is_on && (name != save::NAME || layout == Layout::Scoped)
+    let is_enabled = TOOLS.iter().any(|(tool, feature)| *tool == name && features.has(*feature));
+    is_enabled && (name != save::NAME || layout == Layout::Scoped)
 }
 
-/// Returns the tools that are switched on, whatever the caller may do: what is refused says so when it is called, and
-/// a list that depends on the caller would be a second place that decides.
+/// Returns the tools that are enabled, regardless of the caller's access. A call without access is refused when it is
+/// made; a list that depends on the access would decide about it in a second place.
 pub(super) fn list(layout: Layout, features: Features) -> ListToolsResult {
     let tools = TOOLS.iter().filter(|(name, _)| is_available(name, layout, features));
     let definition = |(name, _): &(&str, Feature)| match *name {
@@ -71,7 +72,8 @@ pub(super) fn list(layout: Layout, features: Features) -> ListToolsResult {
     ListToolsResult::with_all_items(tools.map(definition).collect())
 }
 
-/// Returns a tool that says that it only reads, so that hosts need not ask a person before a call.
+/// Returns the definition of a tool with the hint that it is read-only, so that hosts need not ask the user for
+/// confirmation.
 fn reader(name: &'static str, description: &'static str, schema: Value) -> Tool {
     let hints = ToolAnnotations::new().read_only(true).open_world(false);
     Tool::new(name, description, object(schema)).with_annotations(hints)
@@ -102,12 +104,12 @@ fn definition(layout: Layout) -> Tool {
 fn object(schema: Value) -> Arc<JsonObject> {
     match schema {
         Value::Object(object) => Arc::new(object),
-        // A schema is an object; the snapshot of the list would show an empty one.
+        // Cannot happen: a schema is an object. A snapshot test would show the empty one.
         _ => Arc::default(),
     }
 }
 
-/// Reads a call of a tool.
+/// Decodes a tool call. An unknown or disabled tool is a protocol error.
 pub(super) fn decode(
     name: &str,
     arguments: Option<JsonObject>,
@@ -116,10 +118,10 @@ pub(super) fn decode(
     let arguments = Value::Object(arguments.unwrap_or_default());
     let decoded = match name {
         _ if !is_available(name, layout, features) => {
-            let known = list(layout, features).tools;
-            let known: Vec<_> = known.iter().map(|tool| format!("`{}`", tool.name)).collect();
-            let what = format!("unknown tool `{name}`; there are {}", known.join(", "));
-            return Err(ErrorData::invalid_params(what, None));
+            let tools = list(layout, features).tools;
+            let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+            let message = format!("unknown tool `{name}`; there are {}", names.join(", "));
+            return Err(ErrorData::invalid_params(message, None));
         }
         tool::NAME => tool::decode(&arguments, layout).map(ToolCall::Command),
         recall::NAME => recall::decode(&arguments).map(ToolCall::Recall),
@@ -129,7 +131,7 @@ pub(super) fn decode(
     Ok(decoded.unwrap_or_else(|refusal| ToolCall::Refused(Reply::Refused(refusal))))
 }
 
-/// Answers a question with what fits it.
+/// Runs a recall and returns its text as a result.
 pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -> CallToolResult {
     match engine.recall(memories, prompt).await {
         Ok(recalled) => {
@@ -145,16 +147,16 @@ pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -
     }
 }
 
-/// Saves a fact, or asks whose file is meant. It is carried out among the `calls`, as a command is.
+/// Saves a fact, or returns the question which file is meant. Runs as a task of `calls`, like a command.
 pub(super) async fn save(
     calls: &TaskTracker,
-    (files, held): (SaveFiles, Option<KeepAlive>),
+    (files, keep_alive): (SaveFiles, Option<KeepAlive>),
     save: SaveRequest,
 ) -> CallToolResult {
     let running = calls.spawn(async move {
-        let saved = files.save(&save).await;
-        drop(held);
-        saved
+        let result = files.save(&save).await;
+        drop(keep_alive);
+        result
     });
     running.await.unwrap_or_else(|crash| {
         tracing::error!(error = crate::error_chain(&crash), "a tool call crashed");
@@ -162,12 +164,12 @@ pub(super) async fn save(
     })
 }
 
-/// The context files that a client may add to.
+/// The context files to which a client may add a fact.
 pub(super) struct SaveFiles {
     pub(super) files: ContextFiles,
     /// Whether there is a project.
     pub(super) in_project: bool,
-    /// Why there is none, where more is known than that none was named.
+    /// The reason why there is none, if there is another one than that none was named.
     pub(super) no_project: Option<String>,
 }
 
@@ -201,7 +203,8 @@ impl SaveFiles {
                 };
                 let lines = saved.warnings.iter().map(ToString::to_string);
                 let text = std::iter::once(added).chain(lines).collect::<Vec<_>>().join("\n");
-                let warning = |one: &Warning| json!({ "rule": one.rule, "line": one.line });
+                let warning =
+                    |warning: &Warning| json!({ "rule": warning.rule, "line": warning.line });
                 let warnings: Vec<_> = saved.warnings.iter().map(warning).collect();
                 let facts = json!({ "ok": true, "scope": scope.as_str(), "warnings": warnings });
                 encode(text, false, facts)
@@ -210,7 +213,7 @@ impl SaveFiles {
         }
     }
 
-    /// Returns whose files there are to choose from.
+    /// Returns the scopes to choose from.
     fn scopes(&self) -> &'static [ContextScope] {
         if self.in_project {
             &[ContextScope::Project, ContextScope::Global]
@@ -219,7 +222,7 @@ impl SaveFiles {
         }
     }
 
-    /// Lets the client ask its person which file is meant, if it can.
+    /// Has the client ask its user which file is meant, if it can.
     pub(super) async fn elicit_scope(
         &self,
         peer: &Peer<RoleServer>,
@@ -231,7 +234,7 @@ impl SaveFiles {
             message.insert_str(0, INFLUENCED_NOTICE);
         }
         for scope in self.scopes() {
-            // What cannot be found is said once it is chosen.
+            // A scope without a file gives its error when it is chosen.
             let Ok(path) = self.files.target(*scope) else { return ScopeAnswer::Unavailable };
             let line = format!("\n{}: {}", scope.as_str(), path.display());
             message.push_str(&line);
@@ -239,7 +242,7 @@ impl SaveFiles {
         elicitation::ask_scope(peer, &message, self.scopes()).await
     }
 
-    /// Returns the question which file is meant, with where each of them is.
+    /// Returns the question which file is meant, with the path of each, as a result for the model.
     fn scope_question(&self) -> CallToolResult {
         let mut text =
             "Nothing is saved yet. Ask the person which file is meant, then call again:".to_owned();
@@ -260,23 +263,23 @@ impl SaveFiles {
     }
 }
 
-/// What a model is told when a person edited the whole file and took lines out of it.
+/// The text for a model after a person edited the whole file and removed lines from it.
 const LINES_MISSING: &str = "Nothing was saved: the edited text leaves out lines that the instruction file has, and \
      `save_memory` only adds. Call again with the fact alone, or let the person edit the file.";
 
-/// What a person is told who is asked by an agent that has read text that nobody here reviewed.
-const INFLUENCED_NOTICE: &str = "The agent has read memories that came with a repository and that nobody reviewed, so this may \
-     be somebody else's wish.\n\n";
+/// The notice in the elicitation of an agent that has read text that no person here reviewed.
+const INFLUENCED_NOTICE: &str = "The agent has read memories that came with a repository and that no person reviewed, so this may \
+     be the wish of someone else.\n\n";
 
-/// Returns what a model is told that has read text that nobody here reviewed, where the person cannot be asked.
+/// Returns the result for a model that has read text that no person here reviewed, if the client cannot ask its user.
 pub(super) fn influenced_result() -> CallToolResult {
-    let text = "Nothing was saved: this session has read memories that came with a repository and that nobody reviewed, \
+    let text = "Nothing was saved: this session has read memories that came with a repository and that no person reviewed, \
                 and instruction files are added to only with the person's agreement then. Show the person the fact; they \
                 can save it with `lukasa save`.";
     refused(MemoryErrorCode::ReadOnly, text.to_owned())
 }
 
-/// Returns what a model is told when the person was asked and chose no file.
+/// Returns the result for a model whose user declined.
 pub(super) fn declined_result() -> CallToolResult {
     refused(
         MemoryErrorCode::InvalidArguments,
@@ -284,7 +287,7 @@ pub(super) fn declined_result() -> CallToolResult {
     )
 }
 
-/// Returns what a model is told when a fact was not saved: no more of where the files are than it was told.
+/// Returns the result for a fact that was not saved. It names no path that the model does not know.
 fn save_failure_result(error: &ContextFileError) -> CallToolResult {
     let code = error.code();
     match error {
@@ -296,7 +299,7 @@ fn save_failure_result(error: &ContextFileError) -> CallToolResult {
         }
         ContextFileError::Conflict { .. } => refused(code, LINES_MISSING.to_owned()),
         _ => {
-            tracing::warn!(%code, error = crate::error_chain(error), "a fact could not be saved");
+            tracing::warn!(%code, error = crate::error_chain(error), "failed to save a fact");
             failed(code)
         }
     }
@@ -306,19 +309,18 @@ fn refused(code: MemoryErrorCode, text: String) -> CallToolResult {
     encode(text, true, json!({ "ok": false, "code": code.as_ref() }))
 }
 
-/// Carries out a command among the `calls` that the server waits for before it ends. Runs on by
-/// itself when nobody waits for the result any more: a write that has begun is finished. Until then
-/// something may be held.
+/// Executes a command as a task of `calls`, for which shutdown waits. The task runs to its end even if this future is
+/// dropped, so that a write that has begun is finished. `keep_alive` is dropped after it.
 pub(super) async fn execute(
     calls: &TaskTracker,
-    (memories, held): (Memories, Option<KeepAlive>),
+    (memories, keep_alive): (Memories, Option<KeepAlive>),
     command: MemoryCommand,
     call: CallContext,
 ) -> CallToolResult {
     let running = calls.spawn(async move {
-        let done = memories.apply(command, &call).await;
-        drop(held);
-        done
+        let reply = memories.apply(command, &call).await;
+        drop(keep_alive);
+        reply
     });
     match running.await {
         Ok(Ok(reply)) => result(&reply),
@@ -331,10 +333,10 @@ pub(super) async fn execute(
     }
 }
 
-/// Returns the result that says what came of a command.
+/// Encodes the reply of a command.
 pub(super) fn result(reply: &Reply) -> CallToolResult {
     let ToolOutput { text, is_error, mut facts } = tool::render(reply);
-    // Cline shows its model all of a result: 64 hex digits at each call that only HTTP has a use for.
+    // Only HTTP clients use the revision, and Cline shows its model the whole result: 64 hex digits at each call.
     if let Some(facts) = facts.as_object_mut() {
         facts.remove("revision");
     }
@@ -350,10 +352,10 @@ fn failed(code: MemoryErrorCode) -> CallToolResult {
     encode(code.meaning().to_owned(), true, json!({ "ok": false, "code": code.as_ref() }))
 }
 
-/// Returns a result whose text is all that a model sees.
+/// Returns a result with a text for the model and facts for programs.
 ///
-/// The facts for programs go into `_meta`. As `structuredContent` they would take the text's place:
-/// several hosts (Claude Code, Codex CLI, pydantic-ai) show their model that alone where a result has it.
+/// The facts are in `_meta`, not in `structuredContent`: several hosts (Claude Code, Codex CLI, pydantic-ai) show their
+/// model only the latter if a result has it.
 fn encode(text: String, is_error: bool, facts: Value) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result =

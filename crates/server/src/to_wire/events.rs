@@ -1,4 +1,4 @@
-//! Events, as streams tell them.
+//! Conversion of feed events to the envelopes of event streams.
 
 use engine::ContextScope;
 use engine::feed::{self, BacklogSize, EventKind, ExceededLimit, FeedChange, ResyncReason};
@@ -11,13 +11,13 @@ use protocol::event::{
 use super::target_scopes;
 use crate::twins::Twin;
 
-/// The reason of a cursor that says nothing here any more.
+/// The wire's reason for a cursor of another epoch, or beyond the newest event.
 const EPOCH_RESET: &str = "epoch_reset";
 
-/// Returns an event.
+/// Converts an event.
 pub(crate) fn event(event: &feed::Event) -> Envelope {
     let originator = match &event.kind {
-        EventKind::MemoryChanged(news) => news.originator.as_ref(),
+        EventKind::MemoryChanged(event) => event.originator.as_ref(),
         _ => None,
     };
     Envelope {
@@ -31,7 +31,7 @@ pub(crate) fn event(event: &feed::Event) -> Envelope {
 
 fn kind(kind: &EventKind) -> Event {
     match kind {
-        EventKind::MemoryChanged(news) => changed(&news.change),
+        EventKind::MemoryChanged(event) => changed(&event.change),
         EventKind::ReplayComplete(complete) => Event::ReplayComplete(ReplayComplete {
             replayed_count: complete.replayed,
             last_event_id: complete.last_id,
@@ -64,7 +64,8 @@ fn kind(kind: &EventKind) -> Event {
     }
 }
 
-/// Returns which task changed memories. A review's changes are told one by one, as those of an agent are.
+/// Returns the wire's source of a task's changes. The wire has none for reviews, whose changes are published one by
+/// one, as those of an agent.
 const fn source(kind: engine::TaskKind) -> ManagedSource {
     match kind {
         engine::TaskKind::Remember | engine::TaskKind::Review => ManagedSource::Remember,

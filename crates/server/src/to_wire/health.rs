@@ -1,4 +1,7 @@
-//! How the memories are.
+//! Conversion of health checks and repairs to the wire.
+//!
+//! Two findings are added here, because they are advice for people and not errors: a scope that is nearly full, and
+//! memories that are stale.
 
 use engine::{Health, HealthFinding, Memories, MemoryEntry, RepairReport, RootHealth};
 use memory::path::MemoryPath;
@@ -6,10 +9,10 @@ use protocol::health;
 
 use super::{mount, time};
 
-/// How full a scope is, in hundredths, when it is worth a word.
+/// The fill level of a scope, in percent, from which it is reported as nearly full.
 const NEARLY_FULL_PERCENT: usize = 90;
 
-/// Returns what was found, with the memories that are stale.
+/// Converts a health check, with the stale memories as advice.
 pub(crate) fn health(
     health: &Health,
     stale: &[MemoryEntry],
@@ -17,16 +20,21 @@ pub(crate) fn health(
 ) -> health::MemoryHealth {
     let stale = stale.iter().map(|listed| health::HealthFinding {
         kind: "stale".to_owned(),
-        scope: listed.path.mount().map(|at| mount(at).to_owned()),
+        scope: listed.path.mount().map(|of| mount(of).to_owned()),
         subject: listed.path.to_string(),
         path: Some(listed.path.to_string()),
         detail: format!("was last changed or used on {:.10}", last(listed)),
         fixable: false,
     });
-    let advice = health.advice.iter().map(|one| finding(one, memories));
+    let advice = health.advice.iter().map(|advice| finding(advice, memories));
     let full = health.roots.iter().filter_map(nearly_full);
     health::MemoryHealth {
-        findings: health.findings.iter().map(|one| finding(one, memories)).chain(full).collect(),
+        findings: health
+            .findings
+            .iter()
+            .map(|found| finding(found, memories))
+            .chain(full)
+            .collect(),
         advice: advice.chain(stale).collect(),
     }
 }
@@ -51,9 +59,9 @@ fn nearly_full(root: &RootHealth) -> Option<health::HealthFinding> {
     })
 }
 
-/// Returns what a repair did.
+/// Converts the report of a repair.
 pub(crate) fn repaired(repaired: &RepairReport, memories: &Memories) -> health::RepairResponse {
-    let left = repaired.remaining.iter().map(|one| finding(one, memories)).collect();
+    let left = repaired.remaining.iter().map(|rest| finding(rest, memories)).collect();
     health::RepairResponse { done: repaired.actions.clone(), left }
 }
 
@@ -62,7 +70,7 @@ fn finding(finding: &HealthFinding, memories: &Memories) -> health::HealthFindin
     let path = path.filter(|path| path.relative().is_some());
     health::HealthFinding {
         kind: finding.kind.as_str().to_owned(),
-        scope: finding.mount.map(|at| mount(at).to_owned()),
+        scope: finding.mount.map(|of| mount(of).to_owned()),
         subject: finding.subject.clone(),
         path: path.map(|path| path.to_string()),
         detail: finding.detail.clone(),

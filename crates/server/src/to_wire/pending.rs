@@ -1,4 +1,4 @@
-//! Proposals, and what became of them.
+//! Conversion of proposals and their decisions to the wire.
 
 use engine::StoreError;
 use memory::proposal::EntryChange;
@@ -6,7 +6,7 @@ use protocol::pending;
 
 use super::{diff, time};
 
-/// Returns a proposal that waits.
+/// Converts a waiting proposal.
 pub(crate) fn proposal(waiting: engine::PendingProposal) -> pending::PendingProposal {
     let engine::PendingProposal { id, made_at, origin, task, proposal, stale, diffs } = waiting;
     let entry = |change: EntryChange| pending::ProposedEntry {
@@ -32,8 +32,8 @@ pub(crate) fn proposal(waiting: engine::PendingProposal) -> pending::PendingProp
     }
 }
 
-/// Returns what became of proposals that were to be decided. What the machine failed at is told by its code alone, for
-/// causes name folders; the log gets all of them.
+/// Converts the decisions of proposals. A fault has only the meaning of its code, because its causes name local
+/// folders; the log gets the whole chain.
 pub(crate) fn decisions(decisions: &[engine::ProposalDecision]) -> pending::Decisions {
     let decision = |decision: &engine::ProposalDecision| {
         let error = decision.outcome.as_ref().err();
@@ -42,20 +42,20 @@ pub(crate) fn decisions(decisions: &[engine::ProposalDecision]) -> pending::Deci
             done: error.is_none(),
             change: decision.outcome.as_ref().ok().copied().flatten().map(|change| change.0),
             code: error.map(|error| error.code().as_ref().to_owned()),
-            error: error.map(sentence),
+            error: error.map(message),
         }
     };
     pending::Decisions { decisions: decisions.iter().map(decision).collect() }
 }
 
-fn sentence(error: &engine::DecisionError) -> String {
+fn message(error: &engine::DecisionError) -> String {
     match error {
         engine::DecisionError::Store(
             fault @ (StoreError::Backend { .. } | StoreError::State(_)),
         ) => {
-            tracing::error!(code = %fault.code(), error = crate::error_chain(fault), "the machine failed");
+            tracing::error!(code = %fault.code(), error = crate::error_chain(fault), "operation failed");
             fault.code().meaning().to_owned()
         }
-        refused => refused.to_string(),
+        refusal => refusal.to_string(),
     }
 }

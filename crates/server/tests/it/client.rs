@@ -1,4 +1,4 @@
-//! A client that writes and reads plain lines, so that the tests show what is on the wire.
+//! An MCP test client that writes and reads plain lines of JSON, so that the tests show the bytes on the wire.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,34 +12,34 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long a test waits for a line before it fails.
+/// The time limit for a line of the server.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The revisions that begin with a handshake.
 pub(crate) const WITH_HANDSHAKE: [&str; 4] =
     ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// The revision that does not.
+/// The revision without a handshake.
 pub(crate) const NEWEST: &str = "2026-07-28";
 
-/// One client and the server it talks to.
+/// A client and its server, connected by a pair of pipes.
 pub(crate) struct TestClient {
     input: Option<WriteHalf<DuplexStream>>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
     server: JoinHandle<Result<(), ServeError>>,
     pub(crate) stop: CancellationToken,
-    /// What came while something else was waited for.
+    /// Messages received while the client waited for another one.
     unread: VecDeque<Value>,
     last_id: i64,
-    /// What the newest revision wants with each request.
+    /// The `_meta` of each request in the newest revision.
     meta: Option<Value>,
 }
 
 impl TestClient {
-    /// Starts a server for a client that says nothing yet.
+    /// Starts a server and connects a client that has sent nothing yet.
     pub(crate) fn connect(host: McpConfig) -> Self {
-        let (here, there) = tokio::io::duplex(64 * 1024);
-        let (output, input) = tokio::io::split(here);
-        let (server_input, server_output) = tokio::io::split(there);
+        let (client_end, server_end) = tokio::io::duplex(64 * 1024);
+        let (output, input) = tokio::io::split(client_end);
+        let (server_input, server_output) = tokio::io::split(server_end);
         let stop = CancellationToken::new();
         let server = tokio::spawn(mcp::serve(host, server_input, server_output, stop.clone()));
         Self {
@@ -53,14 +53,14 @@ impl TestClient {
         }
     }
 
-    /// Starts a server for a client of this revision, past the handshake if it has one.
+    /// Starts a server and connects a client of this revision, after the handshake if it has one.
     pub(crate) async fn with_revision(host: McpConfig, revision: &str) -> Self {
         let mut client = Self::connect(host);
         client.begin(revision, json!({})).await;
         client
     }
 
-    /// Goes through the handshake, if this revision has one.
+    /// Performs the handshake, if this revision has one.
     pub(crate) async fn begin(&mut self, revision: &str, capabilities: Value) {
         if revision == NEWEST {
             self.meta = Some(json!({
@@ -82,18 +82,17 @@ impl TestClient {
         self.request("initialize", params).await
     }
 
-    /// Sends bytes as they are.
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
         self.input.as_mut().unwrap().write_all(bytes).await.unwrap();
     }
 
-    /// Sends bytes; returns whether the server took them.
+    /// Sends bytes; returns whether the server read them.
     pub(crate) async fn try_write(&mut self, bytes: &[u8]) -> bool {
         let input = self.input.as_mut().unwrap();
         matches!(timeout(PATIENCE, input.write_all(bytes)).await, Ok(Ok(())))
     }
 
-    /// Gives the next request the id of the last.
+    /// Makes the next request reuse the id of the last one.
     pub(crate) fn reuse_id(&mut self) {
         self.last_id -= 1;
     }
@@ -110,17 +109,17 @@ impl TestClient {
     pub(crate) async fn ask(&mut self, method: &str, mut params: Value) -> i64 {
         self.last_id += 1;
         if let Some(meta) = &self.meta {
-            let given = params["_meta"].take();
+            let own = params["_meta"].take();
             params["_meta"] = meta.clone();
             let both = params["_meta"].as_object_mut().unwrap();
-            both.extend(given.as_object().cloned().unwrap_or_default());
+            both.extend(own.as_object().cloned().unwrap_or_default());
         }
         let id = self.last_id;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         id
     }
 
-    /// Sends a request and returns its result or error, whole but for what frames it.
+    /// Sends a request and returns its result, or the whole answer if it is an error.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params).await;
         self.answer(id).await
@@ -143,7 +142,7 @@ impl TestClient {
         self.wait_for_request_with_id(method).await.0
     }
 
-    /// Waits for a request of the server and returns its id and what it asks with.
+    /// Waits for a request of the server and returns its id and parameters.
     pub(crate) async fn wait_for_request_with_id(&mut self, method: &str) -> (Value, Value) {
         let is_it = |message: &Value| message["method"] == method && !message["id"].is_null();
         let mut request = self.wait_for(is_it).await;
@@ -154,13 +153,13 @@ impl TestClient {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
     }
 
-    async fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.unread.iter().position(&wanted) {
-            return self.unread.remove(at).unwrap();
+    async fn wait_for(&mut self, matches: impl Fn(&Value) -> bool) -> Value {
+        if let Some(index) = self.unread.iter().position(&matches) {
+            return self.unread.remove(index).unwrap();
         }
         loop {
             let message = self.line().await.expect("the server closed its end");
-            if wanted(&message) {
+            if matches(&message) {
                 return message;
             }
             self.unread.push_back(message);
@@ -169,11 +168,12 @@ impl TestClient {
 
     /// Reads the next line; `None` at the end.
     pub(crate) async fn line(&mut self) -> Option<Value> {
-        let line = timeout(PATIENCE, self.output.next_line()).await.expect("nothing came").unwrap();
-        line.map(|line| serde_json::from_str(&line).expect("a line that is no JSON"))
+        let line =
+            timeout(PATIENCE, self.output.next_line()).await.expect("no line in time").unwrap();
+        line.map(|line| serde_json::from_str(&line).expect("a line of JSON"))
     }
 
-    /// Calls the tool.
+    /// Calls the memory tool.
     pub(crate) async fn call(&mut self, arguments: Value) -> Value {
         self.request("tools/call", json!({ "name": "memory", "arguments": arguments })).await
     }
@@ -185,18 +185,18 @@ impl TestClient {
         assert_eq!(created["isError"], false, "{created}");
     }
 
-    /// Waits for the end of serving without reading another line.
+    /// Waits for the server to end without reading its output.
     pub(crate) async fn close_unread(self) -> Result<(), ServeError> {
-        timeout(PATIENCE, self.server).await.expect("the server does not end").unwrap()
+        timeout(PATIENCE, self.server).await.expect("the server ends in time").unwrap()
     }
 
-    /// Says no more and reads what is left to read, then how serving ended.
+    /// Closes the input, reads the remaining messages, and returns them with the result of the server.
     pub(crate) async fn close(mut self) -> (Vec<Value>, Result<(), ServeError>) {
         self.input.take().unwrap().shutdown().await.unwrap();
         self.read_remaining().await
     }
 
-    /// Reads to the end, then returns how serving ended.
+    /// Reads the remaining messages, and returns them with the result of the server.
     pub(crate) async fn read_remaining(mut self) -> (Vec<Value>, Result<(), ServeError>) {
         let mut rest: Vec<Value> = self.unread.drain(..).collect();
         while let Some(message) = self.line().await {

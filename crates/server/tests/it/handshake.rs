@@ -1,4 +1,4 @@
-//! How a client and the server begin, in every revision, and how they end.
+//! Tests of the handshake in every revision, and of the end of a connection.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn server_info() -> Value {
 }
 
 #[tokio::test]
-async fn each_revision_with_a_handshake_is_spoken_as_asked() {
+async fn the_handshake_negotiates_the_requested_or_the_newest_revision() {
     let instructions = include_str!("../../src/mcp/prompts/instructions.md").trim_end();
     for (asked, spoken) in WITH_HANDSHAKE.map(|revision| (revision, revision)).into_iter().chain([
         ("1999-01-01", "2025-11-25"),
@@ -69,7 +69,7 @@ async fn the_newest_revision_needs_no_handshake() {
 }
 
 #[tokio::test]
-async fn a_request_without_its_metadata_is_told_so_and_the_client_may_begin_anew() {
+async fn a_request_without_metadata_is_refused_and_a_handshake_is_possible_afterwards() {
     let world = TestHome::new();
     let mut client = TestClient::connect(world.config());
     let refused = client.request("tools/list", json!({})).await;
@@ -79,7 +79,7 @@ async fn a_request_without_its_metadata_is_told_so_and_the_client_may_begin_anew
 }
 
 #[tokio::test]
-async fn what_is_not_declared_is_not_found() {
+async fn undeclared_methods_are_not_found() {
     for revision in ["2024-11-05", "2025-11-25", NEWEST] {
         let world = TestHome::new();
         let mut client = TestClient::with_revision(world.config(), revision).await;
@@ -103,13 +103,13 @@ async fn what_is_not_declared_is_not_found() {
 }
 
 #[tokio::test]
-async fn each_world_has_its_own_requests() {
+async fn requests_of_another_revision_are_not_found() {
     let world = TestHome::new();
     let mut older = TestClient::with_revision(world.config(), "2025-11-25").await;
     let listen = json!({ "notifications": {} });
     assert_eq!(older.request("subscriptions/listen", listen).await["error"]["code"], -32601);
     let mut newest = TestClient::with_revision(world.config(), NEWEST).await;
-    // A ping is answered before the first request, when the revision is not known.
+    // Before the first request the revision is unknown, and a ping is answered.
     newest.request("tools/list", json!({})).await;
     let memory = json!({ "uri": "lukasa://memories/global/a.md" });
     for (method, params) in [
@@ -122,7 +122,7 @@ async fn each_world_has_its_own_requests() {
 }
 
 #[tokio::test]
-async fn parameters_of_the_wrong_shape_are_named() {
+async fn an_error_for_malformed_parameters_names_the_method() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     for (method, params) in [
@@ -143,7 +143,7 @@ async fn parameters_of_the_wrong_shape_are_named() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_the_server_without_an_error() {
+async fn the_server_ends_without_an_error_when_its_client_disconnects() {
     for beginning in ["", "\n", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n"]
     {
         let world = TestHome::new();
@@ -156,7 +156,7 @@ async fn a_client_that_leaves_ends_the_server_without_an_error() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_the_client_left_is_answered() {
+async fn a_request_before_the_client_disconnects_is_answered() {
     for revision in ["2024-11-05", NEWEST] {
         let world = TestHome::new();
         let mut client = TestClient::with_revision(world.config(), revision).await;
@@ -172,7 +172,7 @@ async fn what_was_asked_before_the_client_left_is_answered() {
 }
 
 #[tokio::test]
-async fn a_stop_before_the_first_request_is_no_error() {
+async fn a_shutdown_before_the_first_request_is_not_an_error() {
     let world = TestHome::new();
     let client = TestClient::connect(world.config());
     client.stop.cancel();

@@ -1,4 +1,4 @@
-//! Input that no client should send. The server answers what asks for an answer, and goes on.
+//! Tests of invalid and hostile input: the server answers requests with errors and keeps serving.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::client::{NEWEST, TestClient};
 use crate::world::TestHome;
 
-/// Sends a line; returns what is answered to it, then shows that the server goes on.
+/// Sends a line, checks the answers to it, and checks that the server still answers afterwards.
 async fn check(line: &[u8], expected: Value) {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
@@ -32,7 +32,7 @@ async fn check(line: &[u8], expected: Value) {
 }
 
 #[tokio::test]
-async fn a_line_that_is_no_message_is_answered_once() {
+async fn an_invalid_line_is_answered_once() {
     let parse_error = json!([{ "id": null, "error": -32700 }]);
     let invalid = json!([{ "id": null, "error": -32600 }]);
     check(b"", json!([])).await;
@@ -48,7 +48,7 @@ async fn a_line_that_is_no_message_is_answered_once() {
 }
 
 #[tokio::test]
-async fn messages_that_nobody_asked_for_are_left_out() {
+async fn unsolicited_answers_and_unknown_notifications_are_ignored() {
     check(br#"{"jsonrpc":"2.0","id":1234,"result":{}}"#, json!([])).await;
     check(br#"{"jsonrpc":"2.0","id":1234,"error":{"code":1,"message":"x"}}"#, json!([])).await;
     check(
@@ -73,16 +73,16 @@ async fn each_message_of_a_batch_is_answered() {
 }
 
 #[tokio::test]
-async fn a_message_longer_than_any_may_be_is_refused_and_ends_the_server() {
+async fn an_oversized_message_is_refused_and_ends_the_server() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     let chunk = vec![b'a'; 1024 * 1024];
     let mut sent = 0;
-    // The server stops reading somewhere beyond the longest line.
+    // The server stops reading at some point after the maximal length.
     while client.try_write(&chunk).await && sent < 64 {
         sent += 1;
     }
-    assert!((16..64).contains(&sent), "{sent} MiB were taken");
+    assert!((16..64).contains(&sent), "{sent} MiB were read");
     let (rest, ended) = client.read_remaining().await;
     ended.unwrap();
     assert_eq!(rest.len(), 1, "{rest:?}");
@@ -90,7 +90,7 @@ async fn a_message_longer_than_any_may_be_is_refused_and_ends_the_server() {
 }
 
 #[tokio::test]
-async fn two_requests_with_one_id_hang_nobody() {
+async fn a_repeated_request_id_does_not_hang_the_server() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let first = client.ask("tools/list", json!({})).await;
@@ -101,10 +101,10 @@ async fn two_requests_with_one_id_hang_nobody() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_does_not_keep_the_server_from_ending() {
+async fn the_server_shuts_down_even_if_its_client_does_not_read() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
-    // More than the pipe holds; nobody reads the answers.
+    // More answers than the pipe holds, none of which is read.
     for _ in 0..100 {
         client.ask("tools/list", json!({})).await;
     }
@@ -112,7 +112,7 @@ async fn a_client_that_does_not_read_does_not_keep_the_server_from_ending() {
     client.close_unread().await.unwrap();
 }
 
-/// Lines of every degree of wrongness.
+/// Generates lines from garbage to almost valid requests.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         "[^\n\r]{0,60}",
@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_comes_the_server_goes_on(lines in proptest::collection::vec(line(), 1..20)) {
+    fn the_server_answers_after_arbitrary_lines(lines in proptest::collection::vec(line(), 1..20)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let world = TestHome::new();

@@ -1,10 +1,10 @@
-//! The server as a client sees it: lines of JSON in, lines of JSON out.
+//! Integration tests of the MCP server over pipes: lines of JSON in, lines of JSON out.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a helper that cannot go on ends its test, and tests look at the files themselves"
+    reason = "a helper that fails ends its test, and tests read files directly"
 )]
 
 mod client;

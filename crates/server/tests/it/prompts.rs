@@ -1,4 +1,4 @@
-//! Prompts that a person picks in their host.
+//! Tests of the MCP prompts.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,11 @@ use crate::client::{NEWEST, TestClient};
 use crate::world::TestHome;
 
 async fn prompt_text(client: &mut TestClient, name: &str, arguments: Value) -> String {
-    let got = client.request("prompts/get", json!({ "name": name, "arguments": arguments })).await;
-    assert_eq!(got["messages"].as_array().map(Vec::len), Some(1), "{got}");
-    assert_eq!(got["messages"][0]["role"], "user", "{got}");
-    got["messages"][0]["content"]["text"].as_str().unwrap().to_owned()
+    let result =
+        client.request("prompts/get", json!({ "name": name, "arguments": arguments })).await;
+    assert_eq!(result["messages"].as_array().map(Vec::len), Some(1), "{result}");
+    assert_eq!(result["messages"][0]["role"], "user", "{result}");
+    result["messages"][0]["content"]["text"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -33,7 +34,7 @@ async fn each_revision_lists_the_prompts_with_their_arguments() {
 }
 
 #[tokio::test]
-async fn a_prompt_tells_the_model_which_tools_to_use_and_what_the_person_wrote() {
+async fn a_prompt_contains_its_instructions_and_the_argument() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     let remember =
@@ -48,7 +49,7 @@ async fn a_prompt_tells_the_model_which_tools_to_use_and_what_the_person_wrote()
     assert!(recall.contains("`recall` tool") && recall.ends_with("\n\nwhich port?"), "{recall}");
     let review = prompt_text(&mut client, "review", json!({ "scope": "project" })).await;
     assert!(review.starts_with("Review the memories in /memories/project. "), "{review}");
-    // Without arguments, which some hosts leave out and others send empty.
+    // Some hosts leave out arguments, others send empty ones.
     for (name, part) in
         [("remember", "this conversation"), ("recall", "the task"), ("review", "in /memories. ")]
     {
@@ -61,7 +62,7 @@ async fn a_prompt_tells_the_model_which_tools_to_use_and_what_the_person_wrote()
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_not_there_and_an_argument_that_is_wrong_are_named() {
+async fn an_error_names_the_unknown_prompt_or_the_invalid_argument() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     for (params, part) in [

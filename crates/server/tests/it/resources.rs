@@ -1,4 +1,4 @@
-//! Memories as resources, and notices of their changes.
+//! Tests of memories as MCP resources, and of notifications about changes.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ async fn a_memory_is_listed_and_read_in_every_revision() {
 }
 
 #[tokio::test]
-async fn reading_a_resource_is_no_use_of_the_memory() {
+async fn reading_a_resource_does_not_count_as_a_use() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     client.create("/memories/global/a.md", "x\n").await;
@@ -76,7 +76,7 @@ async fn reading_a_resource_is_no_use_of_the_memory() {
 }
 
 #[tokio::test]
-async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhere() {
+async fn a_repository_memory_with_findings_carries_a_notice_in_lists_reads_and_views() {
     let world = TestHome::new();
     let project = world.project("app");
     let folder = project.join(".lukasa/memory");
@@ -91,7 +91,7 @@ async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhe
     let mut client = TestClient::with_revision(host, NEWEST).await;
 
     let listed = client.request("resources/list", json!({})).await;
-    let told: Vec<Value> = listed["resources"]
+    let shown: Vec<Value> = listed["resources"]
         .as_array()
         .unwrap()
         .iter()
@@ -105,7 +105,7 @@ async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhe
         "Warning: line 3 matches the screening rule `injection.override-instructions`; please check it.",
     );
     assert_eq!(
-        told,
+        shown,
         [
             json!(["project/fine.md", null, unreviewed]),
             json!(["project/hidden.md", null, format!("{notice} {hidden}")]),
@@ -142,14 +142,14 @@ async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhe
     assert!(text.contains(&noted("hidden.md", "injection.bidi-control")), "{text}");
     assert!(text.contains("\t/memories/project/fine.md\n"), "{text}");
 
-    // Mended by an editor, it is a memory like any other.
+    // Without the finding, it has the same notice as other memories of the repository.
     fs::write(folder.join("order.md"), "- nothing\n").unwrap();
     let read = client.request("resources/read", uri("order.md")).await;
     assert_eq!(read["contents"][0]["text"], format!("{unreviewed}\n\n- nothing\n"));
 }
 
 #[tokio::test]
-async fn what_lies_on_this_host_alone_carries_no_notice() {
+async fn a_global_memory_carries_no_notice() {
     let world = TestHome::new();
     let folder = world.data_folder().join("memory");
     fs::create_dir_all(&folder).unwrap();
@@ -161,7 +161,7 @@ async fn what_lies_on_this_host_alone_carries_no_notice() {
 }
 
 #[tokio::test]
-async fn any_memory_has_a_uri_by_one_template() {
+async fn there_is_one_uri_template_for_memories() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2024-11-05").await;
     assert_eq!(
@@ -179,7 +179,7 @@ async fn any_memory_has_a_uri_by_one_template() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_says_why() {
+async fn an_error_of_a_read_has_the_code_of_its_cause() {
     for revision in ["2025-11-25", NEWEST] {
         let world = TestHome::new();
         let mut client = TestClient::with_revision(world.config(), revision).await;
@@ -207,7 +207,7 @@ async fn what_cannot_be_read_says_why() {
 }
 
 #[tokio::test]
-async fn a_long_list_comes_in_pages() {
+async fn a_long_list_is_paged() {
     let world = TestHome::new();
     let folder = world.data_folder().join("memory");
     fs::create_dir_all(&folder).unwrap();
@@ -228,14 +228,14 @@ async fn a_long_list_comes_in_pages() {
     assert_eq!(names, expected);
 }
 
-/// Who changes a memory while a client listens.
+/// The writer of a change.
 #[derive(Clone, Copy, Debug)]
 enum ChangeSource {
-    /// The same client, by the tool.
+    /// The same client, with the tool.
     ThisProcess,
     /// Another process of Lukasa: an engine of its own over the same folders.
     AnotherProcess,
-    /// An editor that knows nothing of Lukasa.
+    /// An editor: an external edit.
     Editor,
 }
 
@@ -263,7 +263,7 @@ impl ChangeSource {
 }
 
 #[tokio::test]
-async fn a_subscriber_hears_of_every_change_whoever_made_it() {
+async fn a_subscriber_is_notified_of_changes_by_every_kind_of_writer() {
     for revision in ["2024-11-05", "2025-11-25"] {
         for writer in ChangeSource::ALL {
             let world = TestHome::new();
@@ -279,18 +279,18 @@ async fn a_subscriber_hears_of_every_change_whoever_made_it() {
 }
 
 #[tokio::test]
-async fn a_stream_hears_of_every_change_whoever_made_it() {
+async fn a_stream_is_notified_of_changes_by_every_kind_of_writer() {
     for writer in ChangeSource::ALL {
         let world = TestHome::new();
         let mut client = TestClient::with_revision(world.config(), NEWEST).await;
         client.create("/memories/global/a.md", "one\n").await;
-        let wanted = json!({
+        let params = json!({
             "notifications": {
                 "resourcesListChanged": true, "toolsListChanged": true,
                 "resourceSubscriptions": [URI, "file:///etc/passwd"],
             },
         });
-        let stream = client.ask("subscriptions/listen", wanted).await;
+        let stream = client.ask("subscriptions/listen", params).await;
         let accepted = client.notification("notifications/subscriptions/acknowledged").await;
         let subscription = json!({ "io.modelcontextprotocol/subscriptionId": stream });
         assert_eq!(
@@ -307,7 +307,7 @@ async fn a_stream_hears_of_every_change_whoever_made_it() {
         client.create("/memories/global/new.md", "x\n").await;
         let changed = client.notification("notifications/resources/list_changed").await;
         assert_eq!(changed["params"], json!({ "_meta": subscription }));
-        // A stream that is open when the client leaves is closed properly, and at once.
+        // An open stream is answered at once when the client disconnects.
         let (rest, ended) = client.close().await;
         assert!(rest.iter().any(|message| message["id"] == stream && !message["result"].is_null()));
         ended.unwrap();
@@ -315,7 +315,7 @@ async fn a_stream_hears_of_every_change_whoever_made_it() {
 }
 
 #[tokio::test]
-async fn who_unsubscribed_hears_no_more() {
+async fn an_unsubscribed_client_is_not_notified() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     client.create("/memories/global/a.md", "one\n").await;
@@ -333,7 +333,7 @@ async fn who_unsubscribed_hears_no_more() {
 }
 
 #[tokio::test]
-async fn who_has_seen_the_list_hears_that_it_changed() {
+async fn a_client_that_has_read_the_list_is_notified_of_changes_to_it() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     client.create("/memories/global/a.md", "one\n").await;
@@ -344,7 +344,7 @@ async fn who_has_seen_the_list_hears_that_it_changed() {
 }
 
 #[tokio::test]
-async fn a_client_that_asked_for_nothing_is_told_nothing() {
+async fn a_client_without_subscriptions_gets_no_notifications() {
     let world = TestHome::new();
     for revision in ["2025-11-25", NEWEST] {
         let mut client = TestClient::with_revision(world.config(), revision).await;
@@ -356,7 +356,7 @@ async fn a_client_that_asked_for_nothing_is_told_nothing() {
 }
 
 #[tokio::test]
-async fn a_subscription_to_what_is_no_memory_is_refused() {
+async fn a_subscription_to_another_uri_is_refused() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     for uri in ["file:///etc/passwd", "lukasa://memories/global/%2e%2e"] {

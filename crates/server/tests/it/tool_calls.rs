@@ -1,4 +1,4 @@
-//! The tools `memory` and `save_memory`: how it is listed, what calls answer, what history keeps of who called.
+//! Tests of the MCP tools: their list, the results of calls, and the provenance in history.
 
 use std::fs;
 
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::client::{NEWEST, TestClient, WITH_HANDSHAKE};
 use crate::world::TestHome;
 
-/// The most tokens that the list of tools may cost a model. Three bytes a token is a cautious
-/// estimate for English and JSON.
+/// The most tokens that the list of tools may cost a model. Three bytes per token is a cautious estimate for English
+/// and JSON.
 const LIST_TOKENS_MAX: usize = 1_500;
 
 fn reader(world: &TestHome) -> McpConfig {
@@ -21,7 +21,7 @@ fn reader(world: &TestHome) -> McpConfig {
 }
 
 #[tokio::test]
-async fn the_list_is_four_cheap_tools_for_every_caller_in_every_revision() {
+async fn the_list_has_the_same_four_tools_for_every_caller_and_revision() {
     let world = TestHome::new();
     let mut lists = Vec::new();
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
@@ -89,8 +89,8 @@ async fn a_flat_folder_has_its_own_description() {
     assert_eq!(fs::read_to_string(world.folder().join("flat/a.md")).unwrap(), "flat\n");
 }
 
-/// Returns a call's text, whether it is an error, and its facts for programs without the parts that
-/// differ from run to run. Hosts show facts content in place of the text, so there is none.
+/// Returns the text of a result, whether it is an error, and its facts without the values that differ from run to run.
+/// Checks that there is no structured content, which hosts would show in place of the text.
 fn decode_result(result: &Value) -> (String, bool, Value) {
     assert!(result.get("structuredContent").is_none(), "{result}");
     let mut facts = result["_meta"]["lukasa"].clone();
@@ -113,7 +113,7 @@ async fn the_six_commands_answer_in_every_revision() {
         let mut client = TestClient::with_revision(world.config(), revision).await;
         let path = "/memories/global/a.md";
         let changed = json!({ "ok": true, "change": "…" });
-        let looked = json!({ "ok": true });
+        let viewed = json!({ "ok": true });
         for (arguments, text, facts) in [
             (
                 json!({ "command": "create", "path": path, "file_text": "one\ntwo\n" }),
@@ -124,7 +124,7 @@ async fn the_six_commands_answer_in_every_revision() {
                 json!({ "command": "view", "path": path }),
                 "Here's the content of /memories/global/a.md with line numbers:\n     1\tone\n     \
                  2\ttwo\n     3\t",
-                &looked,
+                &viewed,
             ),
             (
                 json!({ "command": "str_replace", "path": path, "old_str": "two", "new_str": "2" }),
@@ -157,7 +157,7 @@ async fn the_six_commands_answer_in_every_revision() {
 }
 
 #[tokio::test]
-async fn a_tool_that_only_reads_shows_what_view_shows_and_writes_nothing() {
+async fn view_memory_returns_the_result_of_view_and_ignores_other_commands() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     client.create("/memories/global/a.md", "one\n").await;
@@ -171,7 +171,7 @@ async fn a_tool_that_only_reads_shows_what_view_shows_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_model_can_mend_is_a_result_with_its_code() {
+async fn a_refusal_is_a_tool_result_with_its_code() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     client.create("/memories/global/a.md", "one\n").await;
@@ -213,7 +213,7 @@ async fn what_the_model_can_mend_is_a_result_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_secret_is_refused_by_the_name_of_its_rule_and_not_repeated() {
+async fn the_refusal_of_a_secret_does_not_repeat_it() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let secret = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
@@ -226,7 +226,7 @@ async fn a_secret_is_refused_by_the_name_of_its_rule_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_reader_is_told_that_it_may_only_look() {
+async fn a_write_of_a_read_only_caller_is_refused() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(reader(&world), "2025-06-18").await;
     let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
@@ -242,7 +242,7 @@ async fn a_reader_is_told_that_it_may_only_look() {
 }
 
 #[tokio::test]
-async fn another_tool_is_an_error_of_the_protocol() {
+async fn an_unknown_tool_is_a_protocol_error() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let answer = client.request("tools/call", json!({ "name": "shell", "arguments": {} })).await;
@@ -253,9 +253,9 @@ async fn another_tool_is_an_error_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_machine_is_a_result_that_names_no_folder() {
+async fn a_fault_is_a_tool_result_that_names_no_folder() {
     let world = TestHome::new();
-    // A folder stands where the state database has to be.
+    // A folder in place of the state database makes it unusable.
     fs::create_dir_all(world.state_folder().join("lukasa.db/in the way")).unwrap();
     let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
@@ -272,8 +272,7 @@ async fn a_failure_of_the_machine_is_a_result_that_names_no_folder() {
     assert!(!result.to_string().contains(&folder), "{result}");
 }
 
-/// Calls once with this client and these facts beside the request; returns client, session and
-/// tool call as history has them.
+/// Makes one call with this `_meta`; returns the client, session and tool call that history records.
 async fn recorded_provenance(
     revision: &str,
     host_session: Option<&str>,
@@ -296,13 +295,13 @@ async fn recorded_provenance(
 }
 
 #[tokio::test]
-async fn history_knows_who_called() {
+async fn history_records_client_session_and_tool_call() {
     let some = |text: &str| Some(text.to_owned());
     for revision in ["2024-11-05", "2025-11-25", NEWEST] {
         let first = if revision == NEWEST { "1" } else { "2" };
         let [client, session, call] = recorded_provenance(revision, None, json!({})).await;
         assert_eq!([client, call], [some("test/1"), some(first)], "{revision}");
-        // A client over pipes has the process for itself, which is a session.
+        // Over pipes, the server process is the session.
         assert_eq!(session.unwrap().len(), 12, "{revision}");
         let claude = json!({ "claudecode/toolUseId": "toolu_01", "progressToken": 7 });
         assert_eq!(
@@ -320,7 +319,7 @@ async fn history_knows_who_called() {
 }
 
 #[tokio::test]
-async fn many_calls_at_once_are_all_answered_and_all_done() {
+async fn concurrent_calls_are_all_executed_and_answered() {
     let world = TestHome::new();
     let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let mut calls = Vec::new();
@@ -338,7 +337,7 @@ async fn many_calls_at_once_are_all_answered_and_all_done() {
     assert_eq!(names.iter().filter(|one| one["name"] != "global/MEMORY.md").count(), 50);
 }
 
-/// Calls `save_memory` and returns what a model reads, whether it is an error, and the code or scope.
+/// Calls `save_memory`; returns the text, whether it is an error, and the code or scope.
 async fn save(client: &mut TestClient, arguments: Value) -> (String, bool, Value) {
     let call = json!({ "name": "save_memory", "arguments": arguments });
     let (text, is_error, facts) = decode_result(&client.request("tools/call", call).await);
@@ -372,7 +371,7 @@ async fn a_fact_is_saved_to_the_file_of_its_scope_in_every_revision() {
 }
 
 #[tokio::test]
-async fn a_fact_is_saved_to_the_file_that_the_host_loads_or_that_is_there_and_once() {
+async fn a_fact_is_saved_once_to_the_existing_file_or_the_one_that_the_host_loads() {
     for (name, there, file) in [
         ("claude-code", None, "CLAUDE.md"),
         ("gemini-cli-mcp-client", Some("QWEN.md"), "QWEN.md"),
@@ -400,7 +399,7 @@ async fn a_fact_is_saved_to_the_file_that_the_host_loads_or_that_is_there_and_on
 }
 
 #[tokio::test]
-async fn what_the_person_edited_in_their_host_is_what_is_saved() {
+async fn a_fact_edited_by_the_user_is_saved_as_edited() {
     let world = TestHome::new();
     let (host, project) = in_project(&world);
     let file = project.join("AGENTS.md");
@@ -418,7 +417,7 @@ async fn what_the_person_edited_in_their_host_is_what_is_saved() {
     assert!(edited("Builds with just").await.0);
     let one = "## Lukasa Added Memories\n- Builds with just\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), one);
-    // Other hosts show the whole file to edit.
+    // Other hosts let the user edit the whole file.
     let whole = format!("# Rules\n\n{one}- Tests with nextest\n");
     assert!(edited(&whole).await.0);
     assert_eq!(fs::read_to_string(&file).unwrap(), whole);
@@ -428,7 +427,7 @@ async fn what_the_person_edited_in_their_host_is_what_is_saved() {
 }
 
 #[tokio::test]
-async fn without_a_scope_a_fact_is_not_saved_and_both_files_are_named() {
+async fn a_fact_without_a_scope_is_not_saved_and_the_result_names_both_files() {
     let world = TestHome::new();
     let (host, project) = in_project(&world);
     fs::write(project.join("AGENTS.md"), "rules\n").unwrap();
@@ -447,7 +446,7 @@ async fn without_a_scope_a_fact_is_not_saved_and_both_files_are_named() {
     assert!(!global.exists());
 }
 
-/// Saves a fact without a scope for a client that can ask its person, and answers what it is asked.
+/// Saves a fact without a scope for a client with elicitation, and answers the elicitation.
 async fn save_after_elicitation(answer: Value) -> (String, bool, TestHome) {
     let world = TestHome::new();
     let (host, _) = in_project(&world);
@@ -455,18 +454,18 @@ async fn save_after_elicitation(answer: Value) -> (String, bool, TestHome) {
     client.begin("2025-11-25", json!({ "elicitation": {} })).await;
     let call = json!({ "name": "save_memory", "arguments": { "fact": "Likes tea" } });
     let call = client.ask("tools/call", call).await;
-    let (id, asked) = client.wait_for_request_with_id("elicitation/create").await;
-    let schema = &asked["requestedSchema"];
-    assert_eq!(schema["properties"]["scope"]["enum"], json!(["project", "global"]), "{asked}");
+    let (id, request) = client.wait_for_request_with_id("elicitation/create").await;
+    let schema = &request["requestedSchema"];
+    assert_eq!(schema["properties"]["scope"]["enum"], json!(["project", "global"]), "{request}");
     assert_eq!(schema["required"], json!(["scope"]));
-    assert!(asked["message"].as_str().unwrap().contains("Likes tea"), "{asked}");
+    assert!(request["message"].as_str().unwrap().contains("Likes tea"), "{request}");
     client.respond(id, answer).await;
     let (text, is_error, _) = decode_result(&client.answer(call).await);
     (text, is_error, world)
 }
 
 #[tokio::test]
-async fn a_client_that_can_asks_its_person_which_file_is_meant() {
+async fn a_client_with_elicitation_asks_its_user_which_file_is_meant() {
     let chosen = json!({ "action": "accept", "content": { "scope": "global" } });
     let (text, is_error, world) = save_after_elicitation(chosen).await;
     assert_eq!((text.as_str(), is_error), ("Added to the global instruction file.", false));
@@ -489,7 +488,7 @@ async fn a_client_that_can_asks_its_person_which_file_is_meant() {
 }
 
 #[tokio::test]
-async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
+async fn a_refused_fact_is_not_written() {
     let world = TestHome::new();
     let (host, project) = in_project(&world);
     let mut client = TestClient::with_revision(host.clone(), NEWEST).await;
@@ -511,13 +510,13 @@ async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
     assert_eq!(save(&mut frozen, of_project("x")).await.2, "read_only");
     let mut nowhere = TestClient::with_revision(world.config(), NEWEST).await;
     assert_eq!(save(&mut nowhere, of_project("x")).await.2, "scope_unavailable");
-    let asked = save(&mut nowhere, json!({ "fact": "x" })).await.0;
-    assert!(asked.contains("global") && !asked.contains("project"), "{asked}");
+    let text = save(&mut nowhere, json!({ "fact": "x" })).await.0;
+    assert!(text.contains("global") && !text.contains("project"), "{text}");
     assert!(!project.join("AGENTS.md").exists());
 }
 
 #[tokio::test]
-async fn a_question_is_answered_with_what_fits_or_with_nothing() {
+async fn recall_returns_the_memories_that_fit_or_a_text_that_none_does() {
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
         let world = TestHome::new();
         let mut client = TestClient::with_revision(reader(&world), revision).await;

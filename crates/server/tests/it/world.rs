@@ -1,4 +1,4 @@
-//! A throw-away place with memories, and hosts that serve them.
+//! A temporary home for tests, and configurations of servers for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use engine::{BaseFolders, BindingRequest, Caller, Config, Engine};
 use lukasa_server::mcp::{McpConfig, ProjectSource};
 use memory::access::AgentClass;
 
-/// A throw-away home, and one process that opened it.
+/// A temporary home with an engine, as one process has it.
 pub(crate) struct TestHome {
     pub(crate) engine: Engine,
     folder: Arc<tempfile::TempDir>,
@@ -18,7 +18,7 @@ impl TestHome {
         Self::open(Arc::new(tempfile::tempdir().unwrap()))
     }
 
-    /// Opens the same home as another process would.
+    /// Opens the same home with another engine, as another process would.
     pub(crate) fn reopen(&self) -> Self {
         Self::open(Arc::clone(&self.folder))
     }
@@ -41,14 +41,14 @@ impl TestHome {
         self.folder().join("state")
     }
 
-    /// Makes a project and returns its folder.
+    /// Creates a project and returns its folder.
     pub(crate) fn project(&self, name: &str) -> PathBuf {
         let folder = self.folder().join(name);
         std::fs::create_dir_all(folder.join(".git")).unwrap();
         folder
     }
 
-    /// An agent that carries work out, without a project.
+    /// Returns a server configuration for an `exec` agent without a project.
     pub(crate) fn config(&self) -> McpConfig {
         McpConfig {
             engine: self.engine.clone(),

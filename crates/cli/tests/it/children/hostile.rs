@@ -104,11 +104,11 @@ async fn failed(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_fails_is_followed_by_another_and_then_the_task_fails() {
-    let ended = "remember_failed: the child process ended in the middle of its work";
+    let ended = "remember_failed: the child process ended before its answer";
     let garbage =
-        "remember_failed: the child process answered with what is no message of the protocol";
+        "remember_failed: the child process sent an invalid message";
     let long =
-        "remember_failed: the child process answered with more than 16777216 bytes in one message";
+        "remember_failed: the child process sent a message of more than 16777216 bytes";
     let refused = "remember_failed: the child process refused the task";
     let other_id = answer(99, &json!({}));
     let request_of_its_own =

@@ -1,4 +1,4 @@
-//! What is said is read as it was meant, and what was not said by one of ours is read or refused.
+//! Tests that messages survive a round trip, and that arbitrary messages are decoded or refused.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -109,7 +109,7 @@ const fn kind_of(result: &TaskResult) -> TaskKind {
 }
 
 #[test]
-fn what_a_child_answers_is_read_as_it_was_meant() {
+fn an_answer_survives_a_round_trip() {
     let report = RunReport {
         agent: RunReport::agent("managed-auto-memory-dream"),
         model: Some("local/small".to_owned()),
@@ -130,24 +130,24 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
                 text: None,
             },
         ];
-        let (model, because) = (Some("local/small".to_owned()), Some("Said in turn 1".to_owned()));
-        let staged = StagedAttempt { result, edits, model, reason: because };
-        let said = answer_to_wire(&staged, &report).unwrap();
-        let read = read_answer(said, (kind, Layout::Scoped)).unwrap();
+        let (model, reason) = (Some("local/small".to_owned()), Some("Said in turn 1".to_owned()));
+        let staged = StagedAttempt { result, edits, model, reason };
+        let answer = answer_to_wire(&staged, &report).unwrap();
+        let read = read_answer(answer, (kind, Layout::Scoped)).unwrap();
         assert_eq!((read.result, read.report), (staged.result, report.clone()));
         assert_eq!((read.decided_by, read.has_invalid_path), (staged.model, false));
         assert_eq!(read.decision_reason, staged.reason);
-        let named = |edit: DraftEdit| StagedEdit {
+        let staged_edit = |edit: DraftEdit| StagedEdit {
             path: edit.path.to_string(),
             base: edit.base,
             text: edit.text,
         };
-        assert_eq!(read.edits, staged.edits.into_iter().map(named).collect::<Vec<_>>());
+        assert_eq!(read.edits, staged.edits.into_iter().map(staged_edit).collect::<Vec<_>>());
     }
 }
 
 #[test]
-fn what_a_daemon_asks_is_read_as_it_was_meant() {
+fn a_request_survives_a_round_trip() {
     let path = |text: &str| Some(PathBuf::from(text));
     let bindings = [
         BindingRequest::default(),
@@ -163,7 +163,7 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
             ..Default::default()
         },
         BindingRequest { flat: path("/f"), ..Default::default() },
-        // A folder whose name is no text.
+        // A folder whose name is not UTF-8.
         BindingRequest {
             project_dir: Some(OsStr::from_bytes(b"/a/\xff").into()),
             ..Default::default()
@@ -199,10 +199,10 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
         }),
     ];
     for binding in bindings {
-        let here = Workspace::new("/a".into(), binding);
+        let workspace = Workspace::new("/a".into(), binding);
         for request in &requests {
             let id = TaskId::new(request.kind());
-            let Value::Object(fields) = parameters(&id, request, &here) else {
+            let Value::Object(fields) = parameters(&id, request, &workspace) else {
                 panic!("an object")
             };
             let stage = serde_json::from_value(meta(&fields, "stage").unwrap()).unwrap();
@@ -212,15 +212,15 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
                 None => read_review(stage),
             };
             let read = read.unwrap();
-            assert_eq!((&read.task, &read.request, &read.workspace), (&id, request, &here));
+            assert_eq!((&read.task, &read.request, &read.workspace), (&id, request, &workspace));
         }
-        let Value::Object(fields) = workspace_parameters(&here) else { panic!("an object") };
+        let Value::Object(fields) = workspace_parameters(&workspace) else { panic!("an object") };
         let of = serde_json::from_value(meta(&fields, "workspace").unwrap()).unwrap();
-        assert_eq!(read_workspace(of), Some(here));
+        assert_eq!(read_workspace(of), Some(workspace));
     }
 }
 
-/// Any JSON, often with the names that matter.
+/// Generates arbitrary JSON, often with the field names of an answer.
 fn any_json() -> impl Strategy<Value = Value> {
     let names =
         "edits|scopes|proposed|report|summary|filesTouched|changes|path|base|text|[a-z]{1,4}";
@@ -243,22 +243,22 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_a_child_says_is_read_or_refused(
-        mut said in any_json(),
-        more in any_json(),
+    fn arbitrary_messages_of_a_child_are_decoded_or_refused(
+        mut message in any_json(),
+        part in any_json(),
         name in "edits|scopes|proposed|report|decidedBy|summary|filesTouched|changes|candidates",
     ) {
         for result in results() {
             let kind = kind_of(&result);
-            drop(read_answer(said.clone(), (kind, Layout::Scoped)));
-            // A sound answer with one part that is not.
+            drop(read_answer(message.clone(), (kind, Layout::Scoped)));
+            // A valid answer with one arbitrary part.
             let staged = StagedAttempt { result, edits: Vec::new(), model: None, reason: None };
-            let mut sound = answer_to_wire(&staged, &RunReport::default()).unwrap();
-            sound[&name] = more.clone();
-            if let Some(read) = read_answer(sound, (kind, Layout::Flat)) {
+            let mut answer = answer_to_wire(&staged, &RunReport::default()).unwrap();
+            answer[&name] = part.clone();
+            if let Some(read) = read_answer(answer, (kind, Layout::Flat)) {
                 prop_assert!(read.result.summary.chars().all(|c| !c.is_control()));
             }
         }
-        drop(serde_json::from_value::<StageParams>(said.take()));
+        drop(serde_json::from_value::<StageParams>(message.take()));
     }
 }

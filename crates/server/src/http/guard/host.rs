@@ -1,8 +1,8 @@
-//! Which hosts a request may name.
+//! The check of the `Host` header, against DNS rebinding.
 //!
-//! A page of anywhere can make a browser connect to this machine by a name of its own (DNS
-//! rebinding), but it cannot make the browser lie about that name. So only names that are surely ours
-//! are answered: those of the loopback, and those that a person configured.
+//! A page of any site can make a browser connect to this machine under a name of that site (DNS rebinding), but it
+//! cannot make the browser send another `Host`. So only names that belong to this machine are accepted: those of
+//! the loopback, and those that the person configured.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -14,13 +14,13 @@ use axum::http::{HeaderMap, Uri};
 /// The name of the loopback.
 const LOOPBACK_HOSTS: &str = "localhost";
 
-/// The hosts that a person configured, beside those of the loopback.
+/// The configured host names. Loopback names are always allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedHosts(Vec<String>);
 
-/// A text that is no host.
+/// A text that is not a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a host is a name or an address, without scheme, path and port, not `{0}`")]
+#[error("`{0}` is not a host; a host is a name or an address, without scheme, path and port")]
 pub struct BadHost(pub String);
 
 impl AllowedHosts {
@@ -38,10 +38,10 @@ impl AllowedHosts {
         Ok(())
     }
 
-    /// Tells whether a request names a host of ours, once and in every place where it names one.
+    /// Checks whether a request has exactly one `Host` header, and whether it and the host of the URI are allowed.
     pub(super) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
-        let mut named = headers.get_all(HOST).iter();
-        let (Some(host), None) = (named.next(), named.next()) else { return false };
+        let mut values = headers.get_all(HOST).iter();
+        let (Some(host), None) = (values.next(), values.next()) else { return false };
         if uri.host().is_none() && is_loopback_header(host.as_bytes()) {
             return true;
         }
@@ -52,15 +52,15 @@ impl AllowedHosts {
 
     fn is_allowed(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
-        // Only an address of the sixth version stands in brackets.
+        // Only an IPv6 address is written in brackets.
         if let Some(inside) = host.strip_prefix('[') {
-            let known = |text: &str| {
+            let is_allowed = |text: &str| {
                 let address = Ipv6Addr::from_str(text);
                 address.is_ok_and(|address| {
                     address.is_loopback() || self.0.iter().any(|ours| ours == text)
                 })
             };
-            return inside.strip_suffix(']').is_some_and(known);
+            return inside.strip_suffix(']').is_some_and(is_allowed);
         }
         host == LOOPBACK_HOSTS
             || Ipv4Addr::from_str(&host).is_ok_and(|address| address.is_loopback())
@@ -68,7 +68,7 @@ impl AllowedHosts {
     }
 }
 
-/// Tells whether a `Host` header is one that nearly all callers send: nothing in it is to be taken apart.
+/// Checks for the `Host` header that nearly all callers send, without a full parse.
 fn is_loopback_header(header: &[u8]) -> bool {
     let port = |rest: &[u8]| match rest {
         [] => true,
@@ -86,11 +86,11 @@ fn is_loopback_header(header: &[u8]) -> bool {
 /// Returns the host of a `Host` header without its port; `None` if it is malformed.
 fn host_name(header: &str) -> Option<String> {
     let authority: Authority = header.parse().ok()?;
-    // What stands before an `@` is for somebody else's eyes.
+    // User information before an `@` is not part of a valid `Host` header.
     (!header.contains('@') && has_valid_port(&authority)).then(|| authority.host().to_owned())
 }
 
-/// Tells whether an authority is its host and perhaps a port that is a number, with nothing between or before.
+/// Checks whether an authority is a host, optionally with a numeric port, and nothing else.
 pub(super) fn has_valid_port(authority: &Authority) -> bool {
     let (text, host) = (authority.as_str(), authority.host());
     let rest = text.rsplit_once('@').map_or(text, |(_, rest)| rest).strip_prefix(host);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_are_surely_ours_are_answered() {
+    fn only_loopback_and_configured_names_are_allowed() {
         for host in [
             "localhost",
             "LocalHost:4170",
@@ -172,9 +172,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a header is made of, what is allowed is one of our names and perhaps a port.
         #[test]
-        fn no_other_text_passes_for_a_name_of_ours(pieces in proptest::collection::vec(
+        fn every_allowed_header_is_an_allowed_name_with_an_optional_port(pieces in proptest::collection::vec(
             proptest::sample::select(vec![
                 "localhost", "127.0.0.1", "[::1]", "box.lan", "evil.example", ":", "80", ".", "@", "/", "#",
                 "?", "\\", "%2e", "[", "]", " ", "\t", ",", "-", "\u{e9}",

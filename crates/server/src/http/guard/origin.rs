@@ -1,7 +1,7 @@
-//! Which pages may call, and what a browser is told about it.
+//! The check of the `Origin` header, and the CORS headers of answers.
 //!
-//! A program that is no browser sends no `Origin`. A page does, and is refused unless its origin is
-//! allow-listed, letter for letter: no wildcards, no prefixes.
+//! A program that is not a browser sends no `Origin` and passes. A page is refused unless its origin is in the
+//! list, compared byte for byte without wildcards or prefixes, or is the daemon's own page.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,13 +18,13 @@ use axum::response::{IntoResponse, Response};
 
 use super::host::has_valid_port;
 
-/// The origin of pages that may call: scheme, host, and port unless it is the scheme's own.
+/// The origin of a page: scheme, host, and port unless it is the scheme's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(String);
 
-/// A text that is no origin.
+/// A text that is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an origin is written as a browser sends it, like `http://localhost:3000`, not `{0}`")]
+#[error("`{0}` is not an origin; write it as a browser sends it, like `http://localhost:3000`")]
 pub struct BadOrigin(pub String);
 
 impl FromStr for Origin {
@@ -43,7 +43,7 @@ impl FromStr for Origin {
             "https" => Some(443),
             _ => None,
         };
-        // A browser never sends those, so they would allow nothing.
+        // A browser never sends such an origin, so the entry would allow nothing.
         let never_sent = rest.contains(['@', '*', '%'])
             || !has_valid_port(&authority)
             || rest.bytes().any(|byte| byte.is_ascii_uppercase())
@@ -59,13 +59,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Tells whether a request comes from no page, or from one that may call.
+/// Checks whether a request has no origin, or an allowed one.
 pub(super) fn allows(allowed: &[Origin], headers: &HeaderMap) -> bool {
     !headers.contains_key(ORIGIN) || allowed_origin(allowed, headers).is_some()
 }
 
-/// Tells whether a request comes from a page that this daemon served: its origin is the host that the request is for. That the
-/// host is one of this machine is checked before.
+/// Checks whether a request comes from the daemon's own page: its origin is the host of the request. The host was
+/// checked before.
 pub(super) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (origins.next(), origins.next()) else { return false };
@@ -75,24 +75,24 @@ pub(super) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
     origin.is_some() && origin == host
 }
 
-/// Returns the origin of the page that a request comes from, if it names one and that may call.
+/// Returns the origin of a request, if it has exactly one and it is allowed.
 pub(super) fn allowed_origin<'a>(
     allowed: &[Origin],
     headers: &'a HeaderMap,
 ) -> Option<&'a HeaderValue> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
-    allowed.iter().any(|one| one.0.as_bytes() == origin.as_bytes()).then_some(origin)
+    allowed.iter().any(|entry| entry.0.as_bytes() == origin.as_bytes()).then_some(origin)
 }
 
-/// Tells whether a browser asks beforehand what its page may do. It brings no token then.
+/// Checks whether a request is a CORS preflight. A browser sends no token with it.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Answers what a page may do.
+/// Returns the answer to a preflight.
 pub(super) fn preflight() -> Response {
     let permitted = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
@@ -107,7 +107,7 @@ pub(super) fn preflight() -> Response {
     (StatusCode::NO_CONTENT, permitted).into_response()
 }
 
-/// Lets the page of this origin read an answer.
+/// Adds the headers that let the page of this origin read an answer.
 pub(super) fn add_cors_headers(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let exposed = HeaderValue::from_static(
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_written_as_a_browser_sends_it() {
+    fn only_origins_as_browsers_send_them_are_valid() {
         for text in [
             "http://localhost:3000",
             "https://app.example",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_same_origin_is_allowed() {
+    fn only_an_exactly_equal_origin_is_allowed() {
         fn check(origins: &[&str], allowed: bool) {
             let list = ["http://localhost:3000".parse().unwrap()];
             let mut headers = HeaderMap::new();

@@ -1,5 +1,7 @@
-//! How often one client may ask, and how often all that come from one address: buckets of tokens that fill
-//! at a steady rate.
+//! Rate limits of clients and of addresses: token buckets with a steady refill.
+//!
+//! A client is an address and the name that it sends. Because a caller can send a new name each time, the clients of
+//! one address also share a larger bucket. The tables are bounded; beyond the bound, keys share a bucket.
 
 use std::hash::{Hash, Hasher as _};
 use std::num::NonZeroU32;
@@ -12,7 +14,7 @@ use governor::{Quota, RateLimiter};
 use crate::http::connection_state::Peer;
 use crate::limits::{RATED_CLIENTS_MAX, RATED_CLIENTS_PER_ADDRESS_MAX};
 
-/// Where a connection comes from, and a digest of what the client calls itself.
+/// The peer of a connection, and a digest of the name that the client sends.
 type ClientKey = (Option<Peer>, u64);
 
 type Buckets<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
@@ -26,11 +28,11 @@ pub(super) struct ClientRateLimiter {
 }
 
 impl ClientRateLimiter {
-    /// Returns buckets that hold what may be asked in a second.
+    /// Creates buckets with a capacity of one second's requests.
     pub(super) fn new(requests_a_second_max: NonZeroU32) -> Self {
         let clock = DefaultClock::default();
-        let many = NonZeroU32::MIN.saturating_add(RATED_CLIENTS_PER_ADDRESS_MAX - 1);
-        let of_peer = Quota::per_second(requests_a_second_max.saturating_mul(many));
+        let factor = NonZeroU32::MIN.saturating_add(RATED_CLIENTS_PER_ADDRESS_MAX - 1);
+        let of_peer = Quota::per_second(requests_a_second_max.saturating_mul(factor));
         Self {
             clients: buckets(Quota::per_second(requests_a_second_max), &clock),
             peers: buckets(of_peer, &clock),
@@ -38,13 +40,13 @@ impl ClientRateLimiter {
         }
     }
 
-    /// Takes a token; an error is the number of seconds after which there is one.
+    /// Takes a token. The error is the number of seconds until the next one.
     pub(super) fn check(&self, peer: Option<Peer>, name: Option<&HeaderValue>) -> Result<(), u64> {
-        // Too many names at once are one client that changes its own.
+        // A full table most likely comes from one client that changes its name, so new names share a bucket.
         let name = if has_room(&self.clients) { digest(name) } else { 0 };
-        // Its own first: who is turned away there takes nothing from the others of its address.
+        // The client's bucket first: a refused client takes no token from the others at its address.
         self.take(&self.clients, &(peer, name))?;
-        // Too many addresses at once share the bucket of those that are not known.
+        // With a full table, new addresses share the bucket of unknown peers.
         let peer = if has_room(&self.peers) { peer } else { None };
         self.take(&self.peers, &peer)
     }
@@ -61,10 +63,10 @@ fn buckets<K: Hash + Eq + Clone>(quota: Quota, clock: &DefaultClock) -> Buckets<
     RateLimiter::hashmap_with_clock(quota, clock.clone())
 }
 
-/// Tells whether there may be one bucket more.
+/// Checks whether the table has room for another bucket.
 fn has_room<K: Hash + Eq + Clone>(buckets: &Buckets<K>) -> bool {
     if buckets.len() >= RATED_CLIENTS_MAX {
-        // Those that are full again are as good as none.
+        // A full bucket has no effect, so it can be dropped.
         buckets.retain_recent();
     }
     buckets.len() < RATED_CLIENTS_MAX

@@ -1,4 +1,4 @@
-//! Tests of the order of checks, and of what goes with every answer.
+//! Tests of the order of checks, and of the headers of every answer.
 
 use std::num::NonZeroU32;
 
@@ -27,14 +27,14 @@ fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
         token: BearerToken::new(TOKEN).unwrap(),
         requests_per_second_max: requests_a_second_max,
     };
-    let gate = Arc::new(RequestGuard::new(rules, Metrics::new(), None));
+    let guard = Arc::new(RequestGuard::new(rules, Metrics::new(), None));
     Router::new()
         .route("/health", get(async || "ok"))
         .route("/echo", post(async |body: String| body))
         .route("/refused", get(async || ErrorResponse::from(ErrorCode::UntrustedWorkspace)))
         .route("/named/{name}", get(async |Path(name): Path<String>| name))
         .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound).into_response())
-        .layer(from_fn_with_state(gate, guard_request))
+        .layer(from_fn_with_state(guard, guard_request))
 }
 
 fn request(method: &str, path: &str, headers: &[(HeaderName, &str)]) -> Request {
@@ -59,12 +59,12 @@ const GOOD: (HeaderName, &str) = (AUTHORIZATION, "Bearer correct-horse-battery")
 const BAD: (HeaderName, &str) = (AUTHORIZATION, "Bearer incorrect-horse-battery");
 
 #[tokio::test]
-async fn the_first_thing_that_is_wrong_is_told() {
+async fn the_first_failed_check_is_the_answer() {
     async fn check(headers: &[(HeaderName, &str)], expected: &str) {
         let (status, _, body) = ask(&router(None), request("POST", "/echo", headers)).await;
         let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
-        let told = format!("{status} {}", body["code"].as_str().or(body.as_str()).unwrap());
-        assert_eq!(told, expected, "{headers:?}");
+        let answer = format!("{status} {}", body["code"].as_str().or(body.as_str()).unwrap());
+        assert_eq!(answer, expected, "{headers:?}");
     }
     let evil = (HOST, "evil.example");
     check(&[evil.clone(), FOREIGN, BAD], "403 Forbidden host_not_allowed").await;
@@ -78,7 +78,7 @@ async fn the_first_thing_that_is_wrong_is_told() {
 }
 
 #[tokio::test]
-async fn only_the_health_needs_no_token() {
+async fn only_the_plain_health_check_needs_no_token() {
     let router = router(None);
     assert_eq!(ask(&router, request("GET", "/health", &[OURS])).await.0, StatusCode::OK);
     assert_eq!(ask(&router, request("HEAD", "/health", &[OURS])).await.0, StatusCode::OK);
@@ -98,7 +98,7 @@ async fn only_the_health_needs_no_token() {
 }
 
 #[tokio::test]
-async fn a_page_reads_only_what_its_origin_may() {
+async fn only_pages_of_allowed_origins_may_read_answers() {
     let router = router(None);
     let shown = |headers: &HeaderMap| {
         let origin = headers.get("access-control-allow-origin");
@@ -132,7 +132,7 @@ async fn a_page_reads_only_what_its_origin_may() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_too_often_waits_and_the_others_do_not() {
+async fn a_client_over_its_rate_limit_is_refused_and_others_are_not() {
     let router = router(NonZeroU32::new(3));
     let first = (HeaderName::from_static(protocol::id::CLIENT_ID_HEADER), "first");
     let second = (HeaderName::from_static(protocol::id::CLIENT_ID_HEADER_ALIAS), "second");
@@ -148,7 +148,7 @@ async fn a_client_that_asks_too_often_waits_and_the_others_do_not() {
     assert!(body.contains("\"rate_limited\""), "{body}");
     let asks = [OURS, GOOD, second];
     assert_eq!(ask(&router, request("POST", "/echo", &asks)).await.0, StatusCode::OK);
-    // The one that waits still cannot learn the token from how it is refused.
+    // The token is checked before the rate limit, so a refusal says nothing about the token.
     let (status, _, _) = ask(&router, request("POST", "/echo", &[OURS, BAD])).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     for _ in 0..9 {
@@ -157,7 +157,7 @@ async fn a_client_that_asks_too_often_waits_and_the_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
+async fn new_client_names_do_not_bypass_the_rate_limit_of_an_address() {
     let router = router(NonZeroU32::new(2));
     let from = |number: u32, address: [u8; 4]| {
         let name = format!("client-{number}");
@@ -167,7 +167,7 @@ async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
         request
     };
     let many = 2 * crate::limits::RATED_CLIENTS_PER_ADDRESS_MAX;
-    // A bucket may have got another token meanwhile, but not as many again.
+    // The bucket may have been refilled a little meanwhile, but not to twice its size.
     let mut answers = Vec::new();
     for number in 0..2 * many {
         answers.push(ask(&router, from(number, [127, 0, 0, 1])).await.0);
@@ -180,7 +180,7 @@ async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
 }
 
 #[tokio::test]
-async fn a_path_that_cannot_be_decoded_is_told_as_json() {
+async fn a_path_that_cannot_be_decoded_is_answered_with_a_json_error() {
     let router = router(None);
     let (status, _, body) = ask(&router, request("GET", "/named/%C3%A4", &[OURS, GOOD])).await;
     assert_eq!((status, body.as_str()), (StatusCode::OK, "ä"));
@@ -192,13 +192,13 @@ async fn a_path_that_cannot_be_decoded_is_told_as_json() {
 }
 
 #[tokio::test]
-async fn a_request_has_a_name() {
+async fn an_answer_has_the_request_id_of_the_caller_or_a_new_one() {
     let router = router(None);
-    let named = |given: &'static str| [OURS, (REQUEST_ID, given)];
-    let (_, headers, _) = ask(&router, request("GET", "/health", &named("mine-7"))).await;
+    let with_id = |id: &'static str| [OURS, (REQUEST_ID, id)];
+    let (_, headers, _) = ask(&router, request("GET", "/health", &with_id("mine-7"))).await;
     assert_eq!(headers[REQUEST_ID], "mine-7");
-    for given in ["", "not one", "{}"] {
-        let (_, headers, _) = ask(&router, request("GET", "/health", &named(given))).await;
+    for invalid in ["", "not one", "{}"] {
+        let (_, headers, _) = ask(&router, request("GET", "/health", &with_id(invalid))).await;
         assert!(is_client_id(headers[REQUEST_ID].to_str().unwrap()), "{headers:?}");
     }
     let (_, headers, _) = ask(&router, request("GET", "/health", &[OURS])).await;
@@ -207,7 +207,7 @@ async fn a_request_has_a_name() {
 }
 
 #[tokio::test]
-async fn what_has_begun_goes_to_its_end_although_nobody_waits_for_it() {
+async fn a_request_runs_to_its_end_after_its_connection_is_closed() {
     let (go, gone) = tokio::sync::oneshot::channel::<()>();
     let (end, ended) = tokio::sync::oneshot::channel();
     let work = async move {
@@ -215,7 +215,7 @@ async fn what_has_begun_goes_to_its_end_although_nobody_waits_for_it() {
         end.send(()).unwrap();
         StatusCode::OK.into_response()
     };
-    assert!(run_to_completion(work).now_or_never().is_none(), "whoever waited goes away");
+    assert!(run_to_completion(work).now_or_never().is_none(), "the connection is closed");
     go.send(()).unwrap();
     ended.await.unwrap();
 }

@@ -1,8 +1,8 @@
-//! A connection that is closed in two steps: writing ends, then what still comes is read and dropped.
+//! A stream that is closed in two steps: the write side first, then incoming bytes are read and dropped.
 //!
-//! A socket that is closed with unread bytes resets its connection, and a client that is still sending its
-//! body then sees the reset in place of the answer that says why the body is refused. The dropped bytes are
-//! bounded in number and time, are held nowhere, and take no room of other bodies.
+//! A socket that is closed with unread bytes resets its connection. A client that is still sending its body would
+//! then see the reset in place of the answer that says why the body is refused. The dropped bytes are bounded in
+//! number and time, and are not kept in memory.
 
 use std::io;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::{HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT, HTTP_LINGER_WAIT};
 
-/// Bytes that are read and dropped at a time.
+/// The size of a read whose bytes are dropped.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// A stream that drops what still comes before it is shut down, if its [`Switch`] is on.
+/// A stream that drains incoming bytes at shutdown, if its [`Switch`] is on.
 #[derive(Debug)]
 pub(super) struct Lingering<S> {
     stream: S,
@@ -26,11 +26,11 @@ pub(super) struct Lingering<S> {
     drain: Option<Drain>,
 }
 
-/// Tells a stream whether to linger when it is shut down.
+/// The shared flag that decides whether a stream lingers at shutdown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Switch(Arc<AtomicBool>);
 
-/// The part of a shutdown in which writing has ended.
+/// The state of the second step.
 #[derive(Debug)]
 struct Drain {
     bytes_left: usize,
@@ -51,7 +51,7 @@ impl Drain {
         Self { bytes_left: HTTP_LINGER_BYTES_MAX, ends: now + HTTP_LINGER_WAIT, deadline }
     }
 
-    /// Drops what comes until the peer ends, a bound is met, or reading fails.
+    /// Reads and drops bytes until the peer closes its side, a bound is reached, or reading fails.
     fn poll(
         &mut self,
         mut stream: Pin<&mut impl AsyncRead>,
@@ -60,8 +60,8 @@ impl Drain {
         let mut bytes = [0; CHUNK_BYTES];
         while self.bytes_left > 0 && self.deadline.as_mut().poll(context).is_pending() {
             let mut read = ReadBuf::new(&mut bytes);
-            let outcome = ready!(stream.as_mut().poll_read(context, &mut read));
-            if outcome.is_err() || read.filled().is_empty() {
+            let result = ready!(stream.as_mut().poll_read(context, &mut read));
+            if result.is_err() || read.filled().is_empty() {
                 return Poll::Ready(());
             }
             self.bytes_left = self.bytes_left.saturating_sub(read.filled().len());
@@ -73,7 +73,7 @@ impl Drain {
 }
 
 impl<S> Lingering<S> {
-    /// Returns the stream, with what decides whether it lingers; at first it does not.
+    /// Returns the stream with its switch, which is off at first.
     pub(super) fn new(stream: S) -> (Self, Switch) {
         let switch = Switch::default();
         (Self { stream, switch: switch.clone(), drain: None }, switch)

@@ -1,4 +1,4 @@
-//! Tests of the deadlines, with a clock that runs ahead while everybody waits.
+//! Tests of the limits and deadlines of connections, with paused time.
 
 use axum::body::Body;
 use axum::routing::{get, post};
@@ -12,10 +12,10 @@ use crate::limits::{
     HTTP_LINGER_WAIT,
 };
 
-/// How much a connection holds that nobody has read.
+/// The capacity of the pipe that stands for a connection.
 const PIPE_BYTES: usize = 1_024;
 
-/// Connects to a server; returns this end of the connection, and what ends the server.
+/// Connects to a server; returns the client's end, and the token that shuts the server down.
 fn connect() -> (DuplexStream, CancellationToken) {
     let router = Router::new()
         .route("/", get(async || "here"))
@@ -28,22 +28,22 @@ fn connect() -> (DuplexStream, CancellationToken) {
     (ours, ending)
 }
 
-/// Sends bytes and reads until the connection ends; returns what came and how long that took.
+/// Sends bytes and reads until the connection ends; returns the answer and the time that it took.
 async fn exchange(bytes: &[u8]) -> (String, Duration) {
-    let begun = Instant::now();
+    let started = Instant::now();
     let (mut stream, _ending) = connect();
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    (String::from_utf8(answer).unwrap(), begun.elapsed())
+    (String::from_utf8(answer).unwrap(), started.elapsed())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_does_not_come_ends_the_connection() {
-    for begun in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: localhost\r\nX: "] {
-        let (answer, took) = exchange(begun.as_bytes()).await;
-        assert!(!answer.contains("here"), "{begun:?}: {answer}");
-        assert_eq!(took, HTTP_HEADERS_WAIT, "{begun:?}");
+async fn a_request_head_that_does_not_arrive_in_time_closes_the_connection() {
+    for head in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: localhost\r\nX: "] {
+        let (answer, took) = exchange(head.as_bytes()).await;
+        assert!(!answer.contains("here"), "{head:?}: {answer}");
+        assert_eq!(took, HTTP_HEADERS_WAIT, "{head:?}");
     }
     let (answer, took) = exchange(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert!(answer.ends_with("here"), "{answer}");
@@ -51,7 +51,7 @@ async fn a_head_that_does_not_come_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_come_is_answered() {
+async fn a_body_that_does_not_arrive_in_time_is_answered_with_408() {
     let head = "POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n";
     let (answer, took) = exchange(format!("{head}Connection: close\r\n\r\nhalf").as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
@@ -60,7 +60,7 @@ async fn a_body_that_does_not_come_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_read_is_cut_off() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let (mut stream, _ending) = connect();
     stream.write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     tokio::time::sleep(2 * HTTP_READ_WAIT).await;
@@ -70,29 +70,29 @@ async fn who_does_not_read_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_lets_idle_connections_go_at_once() {
+async fn a_shutdown_closes_idle_connections_at_once() {
     let (mut stream, ending) = connect();
-    let begun = Instant::now();
+    let started = Instant::now();
     ending.cancel();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    assert_eq!((answer.len(), begun.elapsed()), (0, Duration::ZERO));
+    assert_eq!((answer.len(), started.elapsed()), (0, Duration::ZERO));
 }
 
-/// Where those of these tests come from who do not come through the socket.
+/// The peer of test clients that do not use the socket.
 const ELSEWHERE: Peer = Peer::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
-/// A server that takes whoever asks for `/known` for one who has shown the token.
+/// Creates a server whose route `/known` marks its connection as authenticated.
 fn server(connections_max: usize) -> (Connections, Arc<Metrics>) {
-    let known = async |request: Request| {
+    let authenticate = async |request: Request| {
         request.extensions().get::<ConnectionState>().unwrap().mark_authenticated();
         "known"
     };
-    let router = Router::new().route("/", get(async || "here")).route("/known", get(known));
-    let measures = Metrics::new();
+    let router = Router::new().route("/", get(async || "here")).route("/known", get(authenticate));
+    let metrics = Metrics::new();
     let ending = CancellationToken::new();
-    let connections = Connections::new(router, connections_max, Arc::clone(&measures), ending);
-    (connections, measures)
+    let connections = Connections::new(router, connections_max, Arc::clone(&metrics), ending);
+    (connections, metrics)
 }
 
 /// Opens a connection to a server.
@@ -102,7 +102,7 @@ fn open(connections: &Connections, peer: Peer) -> DuplexStream {
     ours
 }
 
-/// Asks for a path over a connection that stays open; returns the answer, empty if it was cut off.
+/// Requests a path over a connection that stays open; returns the answer, empty if the connection was closed.
 async fn ask(stream: &mut DuplexStream, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     if stream.write_all(request.as_bytes()).await.is_err() {
@@ -114,7 +114,7 @@ async fn ask(stream: &mut DuplexStream, path: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_socket_is_answered_however_many_come_in_at_the_address() {
+async fn a_flood_at_the_address_leaves_connections_for_the_socket() {
     let (connections, _) = server(8);
     let mut crowd = Vec::new();
     for number in 0..8 {
@@ -131,51 +131,57 @@ async fn the_socket_is_answered_however_many_come_in_at_the_address() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_show_the_token_makes_room_for_the_next() {
-    // Three may be strangers, of six at the address.
-    let (connections, measures) = server(8);
+async fn the_oldest_unauthenticated_connection_is_evicted_for_a_new_one() {
+    // Of six connections at the address, three may be unauthenticated.
+    let (connections, metrics) = server(8);
     let mut idle: Vec<_> = (0..3).map(|_| open(&connections, ELSEWHERE)).collect();
-    assert!(ask(&mut idle[0], "/").await.ends_with("here"), "a stranger is answered");
-    let mut known = open(&connections, ELSEWHERE);
+    assert!(
+        ask(&mut idle[0], "/").await.ends_with("here"),
+        "an unauthenticated client is answered"
+    );
+    let mut authenticated = open(&connections, ELSEWHERE);
     tokio::task::yield_now().await;
-    assert_eq!(ask(&mut idle[0], "/").await, "", "and cut off for the next one");
-    assert!(ask(&mut known, "/known").await.ends_with("known"));
+    assert_eq!(ask(&mut idle[0], "/").await, "", "and evicted for the next one");
+    assert!(ask(&mut authenticated, "/known").await.ends_with("known"));
     idle.extend((0..30).map(|_| open(&connections, ELSEWHERE)));
     tokio::task::yield_now().await;
-    assert!(ask(&mut known, "/").await.ends_with("here"), "who has shown it stays");
-    let text = measures.text().unwrap();
+    assert!(
+        ask(&mut authenticated, "/").await.ends_with("here"),
+        "an authenticated connection stays"
+    );
+    let text = metrics.text().unwrap();
     assert!(!text.contains("connections_turned_away_total 0\n"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_connection_too_many_is_dropped() {
-    let measures = Metrics::new();
+async fn a_connection_over_the_limit_is_dropped() {
+    let metrics = Metrics::new();
     let router = Router::new();
-    let connections = Connections::new(router, 1, Arc::clone(&measures), CancellationToken::new());
+    let connections = Connections::new(router, 1, Arc::clone(&metrics), CancellationToken::new());
     let ((mut first, one), (mut second, two)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
     connections.spawn_connection(Box::new(one), Peer::Socket);
     connections.spawn_connection(Box::new(two), Peer::Socket);
     let mut answer = Vec::new();
     assert_eq!(second.read_to_end(&mut answer).await.unwrap(), 0);
     first.write_all(b"G").await.unwrap();
-    assert!(measures.text().unwrap().contains("connections_turned_away_total 1"));
+    assert!(metrics.text().unwrap().contains("connections_turned_away_total 1"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_still_sends_is_dropped_as_long_as_it_comes() {
+async fn a_refused_body_is_drained_while_the_client_sends() {
     let (mut stream, _ending) = connect();
     let body = HTTP_BODY_BYTES_MAX + 1;
     let head = format!("POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: {body}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(&vec![b' '; body]).await.unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert!(answer.contains("connection: close\r\n"), "{answer}");
     assert_eq!(
-        begun.elapsed(),
+        started.elapsed(),
         Duration::ZERO,
         "the answer is whole, although this end stays open"
     );
@@ -184,7 +190,7 @@ async fn what_a_client_still_sends_is_dropped_as_long_as_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_sends_without_end_is_dropped_up_to_a_bound() {
+async fn draining_stops_at_its_byte_and_time_limits() {
     let (mut stream, _ending) = connect();
     let head = "POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -195,12 +201,16 @@ async fn what_a_client_sends_without_end_is_dropped_up_to_a_bound() {
     let most = HTTP_LINGER_BYTES_MAX + 2 * HTTP_HEADER_BYTES_MAX;
     assert!((HTTP_LINGER_BYTES_MAX..most).contains(&sent), "{sent} bytes were taken");
 
-    // A byte now and then holds the connection no longer than everything together may take.
+    // Single bytes with pauses do not extend the total time limit.
     let (mut stream, _ending) = connect();
     stream.write_all(head.as_bytes()).await.unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     while stream.write_all(b" ").await.is_ok() {
         tokio::time::sleep(HTTP_LINGER_IDLE_WAIT / 2).await;
     }
-    assert!(begun.elapsed() <= HTTP_LINGER_WAIT + HTTP_LINGER_IDLE_WAIT, "{:?}", begun.elapsed());
+    assert!(
+        started.elapsed() <= HTTP_LINGER_WAIT + HTTP_LINGER_IDLE_WAIT,
+        "{:?}",
+        started.elapsed()
+    );
 }

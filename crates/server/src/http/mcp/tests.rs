@@ -1,5 +1,4 @@
-//! The official conformance suite, against this server and against one that also has what it asks for; and
-//! what goes through the gate to `/mcp`.
+//! The official conformance suite, run against this server and against the fixture, which has the suite's names too.
 
 use std::process::Command;
 
@@ -18,7 +17,7 @@ use crate::mcp::fixture;
 
 const TOKEN: &str = "a-token-for-tests-only";
 
-/// A server at an address of the loopback.
+/// A server at a loopback address.
 struct McpTestServer {
     address: String,
     ending: CancellationToken,
@@ -31,11 +30,11 @@ impl Drop for McpTestServer {
     }
 }
 
-/// Makes the end of a workspace.
+/// A constructor of an endpoint.
 type MakeEndpoint = fn(McpConfig, (Arc<Feeds>, String), CancellationToken) -> McpEndpoint;
 
-/// Serves a workspace behind the gate as the daemon does; but the token is added to what comes, since the
-/// suite brings none.
+/// Serves a workspace behind the request guard, as the daemon does. A layer adds the token to each request, because
+/// the suite sends none.
 async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
     let folder = tempfile::tempdir().unwrap();
     let (data, state) = (folder.path().join("data"), folder.path().join("state"));
@@ -52,30 +51,28 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
         token: BearerToken::new(TOKEN).unwrap(),
         requests_per_second_max: None,
     };
-    let (measures, ending) = (Metrics::new(), CancellationToken::new());
+    let (metrics, ending) = (Metrics::new(), CancellationToken::new());
     let id = workspaces[0].id.clone();
     let host = config_of(&engine, &workspaces[0]);
     let end = endpoint(host, (Arc::clone(&serving.feeds), id.clone()), ending.clone());
     let mcp = HashMap::from([(id, end)]);
-    let gate = Arc::new(RequestGuard::new(rules, Arc::clone(&measures), None));
-    let connect = |router| Connections::new(router, 64, Arc::clone(&measures), ending.clone());
+    let guard = Arc::new(RequestGuard::new(rules, Arc::clone(&metrics), None));
+    let connect = |router| Connections::new(router, 64, Arc::clone(&metrics), ending.clone());
     let clock = Arc::new(ManualClock::default());
-    let measures = Arc::clone(&measures);
     let logins = Arc::default();
-    let readers = crate::http::outside_reads::OutsideReads::default();
     let daemon = AppState {
         engine,
         serving,
         workspaces,
-        metrics: measures,
+        metrics: Arc::clone(&metrics),
         clock,
         mcp,
-        outside_reads: readers,
+        outside_reads: crate::http::outside_reads::OutsideReads::default(),
         logins,
         settings: None,
         agents: Vec::new(),
     };
-    let router: Router = crate::http::router(Arc::new(daemon), gate);
+    let router: Router = crate::http::router(Arc::new(daemon), guard);
     let router = router.layer(map_request(async |mut request: Request| {
         let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();
         request.headers_mut().insert(AUTHORIZATION, token);
@@ -86,14 +83,14 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
     McpTestServer { address, ending, _folder: folder }
 }
 
-/// The suite in its stable version and in its newest, which knows what each revision requires.
+/// The suite in its stable version, and in its newest, which has the requirements of each revision.
 const SUITES: [(&str, &[&str]); 3] = [
     ("mcp-conformance-0.1", &[]),
     ("mcp-conformance-0.2", &["--requirements", "2025-11-25"]),
     ("mcp-conformance-0.2", &["--requirements", "2026-07-28"]),
 ];
 
-#[expect(clippy::disallowed_methods, reason = "the environment says where tools of tests are")]
+#[expect(clippy::disallowed_methods, reason = "the environment names the tools of tests")]
 fn tool(variable: &str) -> std::path::PathBuf {
     let set = std::env::var_os(variable);
     let missing =
@@ -101,7 +98,7 @@ fn tool(variable: &str) -> std::path::PathBuf {
     set.map_or_else(missing, Into::into)
 }
 
-/// Runs the suite; its failures are told, but for those that are expected.
+/// Runs the suite; fails on every failure that is not expected.
 async fn check(served: &McpTestServer, expected_failures: Option<&'static str>) {
     for (package, version) in SUITES {
         let script = tool("LUKASA_TEST_NODE_MODULES").join(package).join("dist/index.js");
@@ -110,21 +107,21 @@ async fn check(served: &McpTestServer, expected_failures: Option<&'static str>) 
         suite.args(version);
         suite.args(expected_failures.map(|file| format!("--expected-failures={file}")));
         let output = tokio::task::spawn_blocking(move || suite.output().unwrap()).await.unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{package} {version:?}\n{said}\n{complaint}");
-        // It must have looked.
-        assert!(said.contains("✓ tools-list: "), "{package} {version:?}\n{said}");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{package} {version:?}\n{stdout}\n{stderr}");
+        // The suite must have run at all.
+        assert!(stdout.contains("✓ tools-list: "), "{package} {version:?}\n{stdout}");
     }
 }
 
 #[tokio::test]
-async fn the_conformance_suite_passes_with_what_it_asks_for() {
+async fn the_conformance_suite_passes_against_the_fixture() {
     check(&serve(fixture::endpoint).await, None).await;
 }
 
 #[tokio::test]
-async fn the_conformance_suite_misses_only_what_is_not_offered() {
-    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/mcp/not_offered.yml");
-    check(&serve(McpEndpoint::new).await, Some(known)).await;
+async fn the_conformance_suite_fails_only_in_what_is_not_offered() {
+    let expected_failures = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/mcp/not_offered.yml");
+    check(&serve(McpEndpoint::new).await, Some(expected_failures)).await;
 }

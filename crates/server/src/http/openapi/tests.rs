@@ -1,4 +1,4 @@
-//! Tests of the description against what is promised, and of the page.
+//! Tests of the OpenAPI description against the code and the promised routes, and of its page.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Secu
 
 use super::*;
 
-/// Set, the embedded description is written instead of compared.
+/// The environment variable that makes the test write the embedded description instead of comparing it.
 const WRITE: &str = "LUKASA_WRITE_OPENAPI";
 
 fn described() -> OpenApi {
@@ -17,9 +17,9 @@ fn described() -> OpenApi {
         .title("Lukasa")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(
-            "A memory for AI coding agents. Tasks speak the API that published clients speak, MCP is at \
-             `/mcp`, all else is below `/v1`. Every answer that is no success is an `ErrorBody`, but for \
-             what MCP itself refuses.",
+            "A memory for AI coding agents. The task routes follow the API of published clients, MCP is at \
+             `/mcp`, everything else is below `/v1`. Every error is an `ErrorBody`, except the errors of \
+             MCP itself.",
         ))
         .license(Some(
             LicenseBuilder::new()
@@ -32,7 +32,7 @@ fn described() -> OpenApi {
         .info(info)
         .security(Some([SecurityRequirement::new("token", Vec::<String>::new())]))
         .build();
-    // A wildcard is the router's spelling; the description knows none.
+    // OpenAPI has no wildcard: `{*path}` is the router's syntax.
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths =
         paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
@@ -109,7 +109,7 @@ put /v1/trust
 ";
 
 #[test]
-fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
+fn the_description_is_openapi_3_1_and_has_exactly_the_promised_routes() {
     let value = document();
     assert_eq!(value["openapi"], "3.1.0");
     let paths = value["paths"].as_object().unwrap();
@@ -119,7 +119,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
             methods.as_object().unwrap().keys().map(move |method| format!("{method} {path}"))
         })
         .collect();
-    // `/v1` and the page are many; what is beside them is the wire of published clients.
+    // All other routes are the API of published clients, and are kept in a snapshot.
     let (ours, published): (Vec<_>, Vec<_>) =
         named.into_iter().partition(|route| route.contains(" /v1/") || route.contains(" /ui"));
     assert_eq!(ours.join("\n"), OURS.trim());
@@ -153,7 +153,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
 }
 
 #[test]
-fn every_operation_has_a_sentence_and_says_how_it_fails() {
+fn every_operation_has_a_summary_and_an_error_response() {
     let value = document();
     for (path, methods) in value["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -165,7 +165,7 @@ fn every_operation_has_a_sentence_and_says_how_it_fails() {
 }
 
 #[test]
-fn operations_have_names_of_their_own_and_words_are_those_of_the_wire() {
+fn operation_ids_are_unique_and_enum_values_are_those_of_the_wire() {
     let value = document();
     let operations = value["paths"].as_object().unwrap().values().flat_map(|methods| {
         methods.as_object().unwrap().values().map(|operation| operation["operationId"].as_str())
@@ -179,7 +179,7 @@ fn operations_have_names_of_their_own_and_words_are_those_of_the_wire() {
 }
 
 #[test]
-fn whatever_it_refers_to_is_there() {
+fn every_reference_of_the_description_resolves() {
     fn check(value: &Value, whole: &Value) {
         match value {
             Value::Object(fields) => {
@@ -199,7 +199,7 @@ fn whatever_it_refers_to_is_there() {
 }
 
 #[test]
-fn the_page_runs_nothing_and_loads_nothing() {
+fn the_page_has_no_scripts_and_no_external_resources() {
     let page = docs_page::render(document(), ErrorCode::ALL);
     for hostile in ["<script", "javascript:", "src=", "http://", "https://", "<link", "@import"] {
         assert!(!page.contains(hostile), "{hostile}");

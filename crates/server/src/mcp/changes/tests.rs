@@ -1,4 +1,4 @@
-//! What subscribers of resources hear, and when.
+//! Tests of the notifications that subscribers of resources get.
 
 use memory::path::Layout;
 use strum::VariantArray as _;
@@ -9,14 +9,14 @@ fn path(name: &str) -> MemoryPath {
     MemoryPath::parse(&format!("/memories/global/{name}"), Layout::Scoped).unwrap()
 }
 
-fn check(touched: &ChangedPaths, expected: &[&str]) {
+fn check(changed: &ChangedPaths, expected: &[&str]) {
     let subscribed: Subscriptions =
         [(path("a.md"), "uri of a".to_owned()), (path("b.md"), "uri of b".to_owned())].into();
-    assert_eq!(touched.uris(&subscribed), expected);
+    assert_eq!(changed.uris(&subscribed), expected);
 }
 
 #[test]
-fn a_subscriber_hears_once_and_of_what_it_subscribed_to() {
+fn a_subscriber_is_notified_once_and_only_of_its_subscriptions() {
     check(&ChangedPaths::Listed(vec![]), &[]);
     check(&ChangedPaths::Listed(vec![path("other.md")]), &[]);
     check(
@@ -27,8 +27,8 @@ fn a_subscriber_hears_once_and_of_what_it_subscribed_to() {
 }
 
 #[test]
-fn only_an_edit_leaves_the_list_as_it_was() {
-    let leaving: Vec<ChangeKind> =
+fn every_change_but_an_edit_may_affect_the_list() {
+    let unaffected: Vec<ChangeKind> =
         ChangeKind::VARIANTS.iter().copied().filter(|&kind| !affects_list(kind)).collect();
-    assert_eq!(leaving, [ChangeKind::Edit]);
+    assert_eq!(unaffected, [ChangeKind::Edit]);
 }

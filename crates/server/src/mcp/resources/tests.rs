@@ -1,4 +1,4 @@
-//! Memories as resources: listed, read, paged, and their paths as URIs.
+//! Tests of memories as resources: lists, pages and URIs.
 
 use memory::clock::Timestamp;
 use memory::usage::Usage;
@@ -22,7 +22,7 @@ fn listed(path: &str) -> MemoryEntry {
 }
 
 #[test]
-fn a_resource_says_what_the_listing_knows() {
+fn a_resource_has_the_facts_of_its_listing() {
     let memory = MemoryEntry {
         description: "What Ada likes".to_owned(),
         name: Some("Preferences".to_owned()),
@@ -53,7 +53,7 @@ fn a_resource_says_what_the_listing_knows() {
     );
 }
 
-/// Returns all names by following the cursors, and how many pages that took.
+/// Returns all names by following the cursors, and the number of pages.
 fn all(listing: &Listing) -> (Vec<String>, usize) {
     let (mut names, mut pages, mut after) = (Vec::new(), 0, None);
     loop {
@@ -84,14 +84,14 @@ fn pages_hold_every_memory_once() {
 }
 
 #[test]
-fn a_memory_that_is_gone_does_not_lose_the_place() {
+fn the_cursor_of_a_deleted_memory_is_still_valid() {
     let listing = Listing {
         memories: vec![listed("/memories/global/a.md"), listed("/memories/global/c.md")],
         ..Listing::default()
     };
-    let gone = MemoryPath::parse("/memories/global/b.md", Layout::Scoped).unwrap();
+    let deleted = MemoryPath::parse("/memories/global/b.md", Layout::Scoped).unwrap();
     let rest: Vec<String> =
-        page(&listing, Some(&gone)).0.into_iter().map(|memory| resource(memory).name).collect();
+        page(&listing, Some(&deleted)).0.into_iter().map(|memory| resource(memory).name).collect();
     assert_eq!(rest, ["global/c.md"]);
 }
 
@@ -102,7 +102,7 @@ fn check_uri(path: &str, uri: &str) {
 }
 
 #[test]
-fn a_memory_has_one_uri() {
+fn a_path_and_its_uri_convert_both_ways() {
     check_uri("/memories/global/prefs.md", "lukasa://memories/global/prefs.md");
     check_uri("/memories/project/a b/ü.md", "lukasa://memories/project/a%20b/%C3%BC.md");
     check_uri("/memories/workspace/100%.md", "lukasa://memories/workspace/100%25.md");
@@ -113,7 +113,7 @@ fn a_memory_has_one_uri() {
 }
 
 #[test]
-fn only_our_uris_are_read() {
+fn uris_of_other_schemes_and_forms_are_not_parsed() {
     for uri in [
         "",
         "memories/global/a.md",
@@ -128,7 +128,7 @@ fn only_our_uris_are_read() {
 }
 
 #[test]
-fn a_uri_leads_nowhere_that_a_path_does_not() {
+fn a_uri_cannot_name_a_path_outside_of_the_memories() {
     for uri in [
         "lukasa://memories/../etc/passwd",
         "lukasa://memories/global/%2e%2e/%2e%2e/etc/passwd",
@@ -143,7 +143,7 @@ fn a_uri_leads_nowhere_that_a_path_does_not() {
 
 proptest! {
     #[test]
-    fn what_is_read_is_written_the_same(tail in ".{0,40}") {
+    fn a_parsed_uri_is_written_the_same(tail in ".{0,40}") {
         if let Some(Ok(path)) = parse_uri(&format!("lukasa://memories/{tail}"), Layout::Flat) {
             prop_assert_eq!(parse_uri(&uri_of(&path), Layout::Flat), Some(Ok(path)));
         }

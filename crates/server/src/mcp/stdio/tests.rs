@@ -1,4 +1,4 @@
-//! What goes over the wire, byte by byte.
+//! Tests of the stdio transport: lines, batches, invalid messages and bounds.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -6,11 +6,11 @@ use tokio::io::AsyncReadExt as _;
 
 use super::*;
 
-/// Shows what a line comes to: the messages as they would be sent again, and the refusals.
+/// Parses a line; returns its messages re-encoded, and the codes of its errors.
 fn shown(line: &[u8]) -> Value {
     read_line(line)
         .into_iter()
-        .map(|read| match read {
+        .map(|result| match result {
             Ok(message) => serde_json::to_value(message).unwrap(),
             Err(InvalidMessage { id, error }) => json!({ "refused": error.code.0, "id": id }),
         })
@@ -31,7 +31,7 @@ fn a_line_is_one_message_or_a_batch_of_them() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_by_its_id_where_it_has_one() {
+fn an_invalid_message_is_refused_with_its_id_if_it_has_one() {
     let invalid = |id: Value| json!([{ "refused": -32600, "id": id }]);
     check("{", &json!([{ "refused": -32700, "id": null }]));
     check("GET / HTTP/1.1", &json!([{ "refused": -32700, "id": null }]));
@@ -50,12 +50,12 @@ fn what_is_no_message_is_refused_by_its_id_where_it_has_one() {
 }
 
 #[test]
-fn a_notification_that_is_not_understood_is_left_out() {
+fn an_invalid_notification_is_dropped() {
     check(r#"{"method":"textDocument/didOpen"}"#, &json!([]));
 }
 
 #[test]
-fn what_is_no_text_is_read_with_a_sign_in_its_place() {
+fn invalid_utf8_and_lone_surrogates_are_read_as_replacement_characters() {
     let is_read = |line: &[u8]| {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "x\u{fffd}", "params": null });
         assert_eq!(shown(line), json!([message]));
@@ -88,7 +88,7 @@ async fn lines_end_with_or_without_a_carriage_return_and_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_line_has_a_longest_length() {
+async fn a_line_has_a_maximal_length() {
     let mut input = vec![b' '; MCP_LINE_BYTES_MAX];
     input.push(b'\n');
     assert_eq!(lines(&input).await.len(), 2, "the longest line and the end");
@@ -97,7 +97,7 @@ async fn a_line_has_a_longest_length() {
 }
 
 #[tokio::test]
-async fn a_line_that_was_begun_is_kept_when_its_reader_is_dropped() {
+async fn a_partial_line_is_kept_when_the_read_is_cancelled() {
     let (mut client, server) = tokio::io::duplex(64);
     let mut lines = LineReader::new(BufReader::new(server), MCP_LINE_BYTES_MAX);
     client.write_all(b"first ").await.unwrap();
@@ -111,7 +111,7 @@ async fn a_line_that_was_begun_is_kept_when_its_reader_is_dropped() {
 }
 
 #[tokio::test]
-async fn nothing_is_handed_over_before_the_first_request() {
+async fn messages_before_the_first_request_are_dropped() {
     let (mut client, server) = tokio::io::duplex(1024);
     let (input, output) = tokio::io::split(server);
     let (mut wire, writer) = StdioTransport::open(input, output, CancellationToken::new());
@@ -140,14 +140,14 @@ async fn nothing_is_handed_over_before_the_first_request() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_parsed_or_refused(line in proptest::collection::vec(any::<u8>(), 0..200)) {
         for refused in read_line(&line).into_iter().filter_map(Result::err) {
             prop_assert!([-32600, -32700].contains(&refused.error.code.0));
         }
     }
 
     #[test]
-    fn any_json_is_read(id in "[a-z]{0,3}|[0-9]{1,20}|null", method in ".{0,12}", rest in ".{0,12}") {
+    fn arbitrary_json_is_at_most_one_message(id in "[a-z]{0,3}|[0-9]{1,20}|null", method in ".{0,12}", rest in ".{0,12}") {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method:?},"params":{rest:?}}}"#);
         prop_assert!(read_line(line.as_bytes()).len() <= 1);
     }
