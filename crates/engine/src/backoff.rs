@@ -1,9 +1,10 @@
-//! Leaving a server alone that failed: twice as long after each failure, up to a bound.
+//! Exponential backoff for a server that failed: the delay doubles with each failure, up to a
+//! maximum.
 
 use memory::limits::{EMBED_RETRY_DELAY, EMBED_RETRY_DELAY_MAX};
 use tokio::time::{Duration, Instant};
 
-/// How long a server that failed is left alone.
+/// The failures of a server, and the end of its current backoff.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
@@ -11,13 +12,13 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Returns when the server may be asked again, if it is left alone.
+    /// Returns the time before which the server must not be called, if it is in backoff.
     pub(crate) fn blocked_until(&self) -> Option<Instant> {
         self.blocked_until.filter(|until| *until > Instant::now())
     }
 
-    /// Notes a failure. Returns for how long the server is left alone, or `None` if it is already, and this comes of an
-    /// earlier question.
+    /// Records a failure and returns the new delay. Returns `None` during a backoff, when the
+    /// failure belongs to an earlier request.
     pub(crate) fn record_failure(&mut self) -> Option<Duration> {
         if self.blocked_until().is_some() {
             return None;
@@ -29,7 +30,7 @@ impl Backoff {
         Some(delay)
     }
 
-    /// Notes that the server answered.
+    /// Records an answer, which ends the backoff.
     pub(crate) fn record_success(&mut self) {
         *self = Self::default();
     }
@@ -40,12 +41,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn each_failure_doubles_the_wait_up_to_a_bound_and_an_answer_ends_it() {
+    async fn each_failure_doubles_the_delay_up_to_a_maximum_and_an_answer_ends_it() {
         let mut backoff = Backoff::default();
         let mut expected = EMBED_RETRY_DELAY;
         for _ in 0..40 {
             assert_eq!(backoff.record_failure(), Some(expected));
-            assert_eq!(backoff.record_failure(), None, "it is left alone already");
+            assert_eq!(backoff.record_failure(), None, "a backoff is running already");
             tokio::time::advance(expected).await;
             assert_eq!(backoff.blocked_until(), None);
             expected = (expected * 2).min(EMBED_RETRY_DELAY_MAX);

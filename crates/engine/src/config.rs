@@ -1,4 +1,7 @@
-//! What a person may set, with its defaults.
+//! The configuration of an engine, with its defaults.
+//!
+//! Plain values: reading settings files and flags is left to the host. Every option that sends
+//! texts to another machine is off by default.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,49 +24,50 @@ use crate::review::ReviewSettings;
 /// Everything that an [`Engine`](crate::Engine) is opened with.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where this host keeps things.
+    /// The folders of this host's data.
     pub folders: BaseFolders,
-    /// Tells the time: of changes, tasks, events and use. Files keep the times of their file system.
+    /// The source of time for changes, tasks, events and usage. Files keep the times of their file
+    /// system.
     pub clock: Arc<dyn Clock>,
-    /// How many memories a scope may hold; bounded by `memory::limits::SCOPE_FILES_MAX`.
+    /// Maximum number of memories in a scope, at most `memory::limits::SCOPE_FILES_MAX`.
     pub files_max: usize,
-    /// How much history to keep.
+    /// The retention of history.
     pub retention: Retention,
-    /// How long a task that is over can be asked for.
+    /// Retention of finished tasks.
     pub tasks_kept_for: Duration,
-    /// When lanes that are kept up dream although nobody asks; never, unless a person says so.
+    /// The schedule of dreams in maintained lanes; `None`, the default, disables them.
     pub dream: Option<DreamSchedule>,
-    /// When conversations are reviewed in the background; never, unless a person says so.
+    /// The settings of background reviews; disabled by default.
     pub review: ReviewSettings,
     /// Whether roots outside of checkouts carry a generated `MEMORY.md`.
     pub memory_list: bool,
-    /// Which context files there are; those of the person lie beside their memories unless that is set.
+    /// The context files to load. Global ones lie beside the global memories unless set otherwise.
     pub context: ContextSettings,
-    /// How the imports of context files are shown.
+    /// The style in which imports of context files are shown.
     pub imports: ImportStyle,
-    /// Who makes vectors of prompts and entries, for recall; nobody, unless a person says so. Texts of memories and
-    /// prompts go there.
+    /// The embedding endpoint for recall, off by default. Texts of memories and prompts are sent to
+    /// it.
     pub embeddings: Option<Embeddings>,
-    /// Which models do the work of agents; none, unless a person names some. Texts of memories go there.
+    /// The models that do agents' work, none by default. Texts of memories are sent to them.
     pub models: AgentModels,
-    /// Which features are on.
+    /// The switches of features.
     pub features: Features,
-    /// Features of single workspaces, by the ids of the workspaces. They only take away.
+    /// Features per workspace, by workspace id. They can only switch features off.
     pub workspace_features: BTreeMap<String, Features>,
-    /// What to do about screening rules and families, by their ids.
+    /// Policies of screening rules and families, by their ids.
     pub screening: BTreeMap<String, Policy>,
-    /// Digests of values that a person allowed although a rule objects to them.
+    /// Digests of values that the user allowed although a rule objects to them.
     pub screening_allowed: Vec<String>,
 }
 
-/// Who makes vectors, and how it is asked.
+/// An embedding endpoint, with its limits.
 #[derive(Clone, Debug)]
 pub struct Embeddings {
-    /// Who is asked.
+    /// The endpoint.
     pub endpoint: EmbeddingEndpoint,
-    /// How long a prompt's vector is waited for, by those who wait at all.
+    /// Maximum time that a caller waits for a prompt's vector.
     pub wait: Duration,
-    /// How many texts are sent at once, at most; at least one is.
+    /// Maximum number of texts per request; at least one is sent.
     pub batch: usize,
 }
 

@@ -1,8 +1,9 @@
-//! Conversations: what a host's model is shown of memories while it talks with a person.
+//! Conversations: the exchange between a host's model and a user, as far as it is shown memories.
 //!
-//! A host says what happens - a prompt, the result of a tool, the end of a turn - and is answered at once with
-//! what there is to show. What fits a prompt is looked for beside the turn ([`Retriever`]); it is handed over at
-//! the first moment at which it is there, once, and never for another prompt.
+//! A host reports what happens: a prompt, a tool result, the end of a turn. Each call returns at
+//! once with the memories that are ready to be shown. Recall runs in the background
+//! ([`Retriever`]). Its result is shown once, at the first call after it is ready, and never for
+//! another prompt.
 //!
 //! ```
 //! # async fn example(engine: lukasa_engine::Engine, memories: lukasa_engine::Memories) -> Result<(), Box<dyn std::error::Error>> {
@@ -21,8 +22,9 @@
 //! # }
 //! ```
 //!
-//! What a conversation was shown is kept in the state, so that nothing is shown twice after a restart. It is
-//! written behind the answer: a turn does not wait for a database.
+//! The state records what a conversation was shown, so that nothing is shown twice after a restart.
+//! Writes happen after the answer: a turn does not wait for a database. The record also collects
+//! the turns that a background review reads ([`review_backlog`]).
 
 mod changes;
 
@@ -57,7 +59,7 @@ use crate::prefetch::{Prefetch, TakeOutcome};
 use crate::retriever::{RecallBlock, RecallQuery, RetrieveError, RetrievedMemory, Retriever};
 use crate::review::TurnReport;
 
-/// One conversation.
+/// A conversation of one host in one workspace.
 #[derive(Debug)]
 pub struct Conversation {
     id: ConversationId,
@@ -67,30 +69,30 @@ pub struct Conversation {
     writer: Arc<ConversationWriter>,
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
-    /// How the imports of context files are shown.
+    /// The style in which imports of context files are shown.
     imports: ImportStyle,
     state: Mutex<ConversationState>,
     pending: PendingObservations,
 }
 
-/// How a conversation is.
+/// The part of a conversation that its calls change.
 #[derive(Debug)]
 struct ConversationState {
     persisted: PersistedConversation,
-    /// What is looked for, for the last prompt. Whoever takes it out is the one who shows it.
+    /// The recall for the last prompt. The call that takes its result shows it.
     prefetch: Option<Prefetch<Vec<RetrievedMemory>>>,
-    /// The digest of that prompt, until its turn has ended.
+    /// Digest of that prompt, until its turn has ended.
     prompt: Option<Revision>,
-    /// Cancelled when nothing more is to be shown for it.
+    /// Cancelled when nothing more may be shown for that prompt.
     cancelled: CancellationToken,
-    /// What the model was given at the beginning of a segment, this one or one before.
+    /// The context given at the start of the current segment, or of an earlier one.
     segment_record: Option<SegmentRecord>,
-    /// A look at what changed since.
+    /// A scan for changes since then.
     change_scan: Option<Prefetch<Option<ChangeScan>>>,
 }
 
 impl ConversationState {
-    /// Ends the turn of the last prompt: what is looked for is dropped.
+    /// Ends the turn of the last prompt and drops its recall.
     fn drop_prompt(&mut self) {
         self.prefetch = None;
         self.prompt = None;
@@ -98,151 +100,157 @@ impl ConversationState {
 }
 
 impl Conversation {
-    /// Returns its id.
+    /// Returns the id.
     pub fn id(&self) -> &ConversationId {
         &self.id
     }
 
-    /// Returns its workspace.
+    /// Returns the id of the workspace.
     pub fn workspace(&self) -> &str {
         &self.workspace
     }
 
-    /// Returns the memories that it may see.
+    /// Returns the memories that it may use.
     pub fn memories(&self) -> &Memories {
         &self.memories
     }
 
-    /// Returns how many turns have ended, and how often what the model knew was compacted.
+    /// Returns the number of turns that have ended, and the number of compactions.
     pub fn counts(&self) -> (u64, u64) {
-        let now = self.state.lock();
-        (now.persisted.turns, now.persisted.segment)
+        let state = self.state.lock();
+        (state.persisted.turns, state.persisted.segment)
     }
 
-    /// Says that a person asked something. What was looked for until now is dropped; what fits this is looked
-    /// for from now on, until `cancelled` is. Returns what is there already: it leads what is shown beside
-    /// the prompt.
+    /// Reports a prompt of the user. Drops the recall of the prompt before it and starts one for
+    /// this, which runs until `cancelled` fires. Returns the memories that are ready already; they
+    /// precede the prompt's other context.
     ///
-    /// Said twice with one event id, it is done once, and answered with nothing the second time. The same text
-    /// again before the turn has ended is the same prompt, which some hosts send once more behind each tool
-    /// result: it is answered as [`tool_result`](Self::tool_result) is.
+    /// A second call with the same event id does nothing and returns nothing. The same text again
+    /// before the turn has ended is the same prompt: some hosts send it once more behind each tool
+    /// result. It is answered like [`tool_result`](Self::tool_result).
     pub fn prompt(
         &self,
         text: &str,
         event: Option<&str>,
         cancelled: &CancellationToken,
     ) -> Option<RecallBlock> {
-        let mut now = self.state.lock();
-        if !now.persisted.note_event(event) {
+        let mut state = self.state.lock();
+        if !state.persisted.note_event(event) {
             return None;
         }
         let prompt = Revision::digest(text.as_bytes());
-        if now.cancelled.is_cancelled() {
-            // The host asks once more, over another connection.
-            now.drop_prompt();
+        if state.cancelled.is_cancelled() {
+            // The host repeats the prompt over another connection.
+            state.drop_prompt();
         }
-        if now.prompt != Some(prompt) {
-            // Dropped first: two are never under way.
-            now.drop_prompt();
-            now.prefetch = Some(self.start_retrieval(text, &now.persisted, cancelled));
-            now.prompt = Some(prompt);
-            now.cancelled = cancelled.clone();
+        if state.prompt != Some(prompt) {
+            // Dropped first, so that two recalls never run at once.
+            state.drop_prompt();
+            state.prefetch = Some(self.start_retrieval(text, &state.persisted, cancelled));
+            state.prompt = Some(prompt);
+            state.cancelled = cancelled.clone();
             self.record(|| Observation::prompt(text));
         }
-        let found = self.take_recalled(&mut now);
-        self.persist(&now);
+        let found = self.take_recalled(&mut state);
+        self.persist(&state);
         found
     }
 
-    /// Says the same for a process that ends with the answer: waits for what fits, and returns it.
+    /// Does the same for a process that ends with its answer: waits for recall, and returns its
+    /// result.
     pub async fn prompt_and_wait(&self, text: &str) -> Result<Option<RecallBlock>, RetrieveError> {
-        let asked = self.recall_query(text, &self.state.lock().persisted);
-        let found = self.retriever.retrieve(asked, CancellationToken::new()).await?;
-        let mut now = self.state.lock();
-        now.prefetch = Some(Prefetch::ready(found));
-        now.prompt = Some(Revision::digest(text.as_bytes()));
-        now.cancelled = CancellationToken::new();
+        let query = self.recall_query(text, &self.state.lock().persisted);
+        let found = self.retriever.retrieve(query, CancellationToken::new()).await?;
+        let mut state = self.state.lock();
+        state.prefetch = Some(Prefetch::ready(found));
+        state.prompt = Some(Revision::digest(text.as_bytes()));
+        state.cancelled = CancellationToken::new();
         self.record(|| Observation::prompt(text));
-        let found = self.take_recalled(&mut now);
-        self.persist(&now);
+        let found = self.take_recalled(&mut state);
+        self.persist(&state);
         Ok(found)
     }
 
-    /// Says that a tool has answered. Returns what was found since, to be shown behind the results of all
-    /// tools that were called together; nothing if it was shown before or is still looked for.
+    /// Reports that a tool has answered. Returns what recall found since, to be shown behind the
+    /// results of all tools that were called together. `None` if it was shown before or is not
+    /// ready.
     pub fn tool_result(&self, event: Option<&str>) -> Option<RecallBlock> {
-        let mut now = self.state.lock();
-        if !now.persisted.note_event(event) {
+        let mut state = self.state.lock();
+        if !state.persisted.note_event(event) {
             return None;
         }
-        let found = self.take_recalled(&mut now);
+        let found = self.take_recalled(&mut state);
         if event.is_some() || found.is_some() {
-            self.persist(&now);
+            self.persist(&state);
         }
         found
     }
 
-    /// Says that the model has answered a prompt, and that nothing more will be shown beside it. Returns how
-    /// many turns there were.
+    /// Reports that the model has answered a prompt; nothing more is shown for it. Returns the
+    /// number of turns.
     pub fn turn_ended(&self, event: Option<&str>) -> u64 {
         self.turn_ended_with_report(event, &TurnReport::default())
     }
 
-    /// Says the same, with what was said in the turn. Where conversations are reviewed it is kept until its review has ended,
-    /// bounded and without secrets; [`flush`](Self::flush) tells when. Else it is dropped.
-    pub fn turn_ended_with_report(&self, event: Option<&str>, told: &TurnReport) -> u64 {
-        let mut now = self.state.lock();
-        if now.persisted.note_event(event) {
-            now.drop_prompt();
-            now.persisted.turns += 1;
-            self.record(|| Some(Observation::turn_ended(told)));
-            self.persist(&now);
+    /// Reports the same, with the messages of the turn. If conversations are reviewed, the messages
+    /// are stored until their review has ended, bounded and without secrets. [`flush`](Self::flush)
+    /// waits until they are. Otherwise they are dropped.
+    pub fn turn_ended_with_report(&self, event: Option<&str>, report: &TurnReport) -> u64 {
+        let mut state = self.state.lock();
+        if state.persisted.note_event(event) {
+            state.drop_prompt();
+            state.persisted.turns += 1;
+            self.record(|| Some(Observation::turn_ended(report)));
+            self.persist(&state);
         }
-        now.persisted.turns
+        state.persisted.turns
     }
 
-    /// Says that the model wrote memories with a tool. What was said until now needs no review then.
+    /// Reports that the model wrote memories with a tool. The messages until now then need no
+    /// review.
     pub fn wrote_memory(&self) {
         self.record_and_persist(Observation::MemoryWritten);
     }
 
-    /// Says that the conversation has ended for now: if much of it was not reviewed, that is done.
+    /// Reports that the conversation has ended for now. Queues a review if enough turns were not
+    /// reviewed.
     pub fn ended(&self) {
         self.record_and_persist(Observation::ReviewRequested(ReviewTrigger::End));
     }
 
-    /// Tells whether turns are kept until they are reviewed.
+    /// Checks whether turns are stored for a review.
     pub fn is_reviewed(&self) -> bool {
         self.writer.reviews(&self.workspace).is_some()
     }
 
-    fn record_and_persist(&self, heard: Observation) {
+    fn record_and_persist(&self, observation: Observation) {
         if self.is_reviewed() {
-            let now = self.state.lock();
-            self.pending.push(heard);
-            self.persist(&now);
+            let state = self.state.lock();
+            self.pending.push(observation);
+            self.persist(&state);
         }
     }
 
-    /// Has what was heard written down with what is kept next, where conversations are reviewed.
-    fn record(&self, heard: impl FnOnce() -> Option<Observation>) {
+    /// Queues an observation for the next write, if conversations are reviewed.
+    fn record(&self, observation: impl FnOnce() -> Option<Observation>) {
         if self.is_reviewed()
-            && let Some(heard) = heard()
+            && let Some(observation) = observation()
         {
-            self.pending.push(heard);
+            self.pending.push(observation);
         }
     }
 
-    /// Says that what the model knew was compacted: a new segment begins. What is looked for is dropped; what
-    /// was shown is not shown again.
+    /// Reports that the host compacted the model's context: a new segment starts. Drops the recall
+    /// under way. Memories shown before are not shown again.
     ///
-    /// Where conversations are reviewed, what was not reviewed yet is reviewed now: the model is about to lose it.
+    /// If conversations are reviewed, the unreviewed messages are reviewed now, because the model
+    /// is about to lose them.
     pub fn compacted(&self, event: Option<&str>) {
-        let mut now = self.state.lock();
-        if now.persisted.note_event(event) {
-            now.drop_prompt();
-            now.change_scan = None;
-            now.persisted.segment += 1;
+        let mut state = self.state.lock();
+        if state.persisted.note_event(event) {
+            state.drop_prompt();
+            state.change_scan = None;
+            state.persisted.segment += 1;
             if self
                 .writer
                 .reviews(&self.workspace)
@@ -250,11 +258,12 @@ impl Conversation {
             {
                 self.pending.push(Observation::ReviewRequested(ReviewTrigger::Compaction));
             }
-            self.persist(&now);
+            self.persist(&state);
         }
     }
 
-    /// Drops what is looked for: the turn was stopped, or all was cleared.
+    /// Drops the recall under way, because the turn was stopped or the host cleared the
+    /// conversation.
     pub fn reset(&self) {
         self.state.lock().drop_prompt();
     }
@@ -262,56 +271,56 @@ impl Conversation {
     fn start_retrieval(
         &self,
         text: &str,
-        kept: &PersistedConversation,
+        persisted: &PersistedConversation,
         cancelled: &CancellationToken,
     ) -> Prefetch<Vec<RetrievedMemory>> {
-        let asked = self.recall_query(text, kept);
-        if let Some(found) = self.retriever.try_retrieve(&asked) {
+        let query = self.recall_query(text, persisted);
+        if let Some(found) = self.retriever.try_retrieve(&query) {
             return Prefetch::ready(found);
         }
-        let (select, id) = (Arc::clone(&self.retriever), self.id.clone());
+        let (retriever, id) = (Arc::clone(&self.retriever), self.id.clone());
         Prefetch::spawn(cancelled, |stop| async move {
-            select.retrieve(asked, stop).await.unwrap_or_else(|error| {
-                tracing::warn!(conversation = %id, %error, "nothing is recalled");
+            retriever.retrieve(query, stop).await.unwrap_or_else(|error| {
+                tracing::warn!(conversation = %id, %error, "recall failed; no memories are shown");
                 Vec::new()
             })
         })
     }
 
-    fn recall_query(&self, text: &str, kept: &PersistedConversation) -> RecallQuery {
+    fn recall_query(&self, text: &str, persisted: &PersistedConversation) -> RecallQuery {
         RecallQuery {
             workspace: Arc::from(self.workspace.as_str()),
             memories: self.memories.clone(),
             prompt: Arc::from(text),
-            except: kept.shown(),
+            except: persisted.shown(),
         }
     }
 
-    /// Takes what is settled, as much of it as may be shown. What was shown meanwhile, for an earlier prompt,
-    /// is left out.
-    fn take_recalled(&self, now: &mut ConversationState) -> Option<RecallBlock> {
-        let prefetch = now.prefetch.take()?;
-        if now.cancelled.is_cancelled() {
+    /// Takes the result of recall, if it is ready. Leaves out memories that were shown in the
+    /// meantime for an earlier prompt.
+    fn take_recalled(&self, state: &mut ConversationState) -> Option<RecallBlock> {
+        let prefetch = state.prefetch.take()?;
+        if state.cancelled.is_cancelled() {
             return None;
         }
         let mut found = match prefetch.take() {
             TakeOutcome::Ready(found) => found,
             TakeOutcome::Pending(prefetch) => {
-                now.prefetch = Some(prefetch);
+                state.prefetch = Some(prefetch);
                 return None;
             }
             TakeOutcome::Ended => return None,
         };
-        let shown = now.persisted.shown();
+        let shown = state.persisted.shown();
         found.retain(|found| !shown.contains(&found.path, &found.revision));
         let recalled = RecallBlock::render(&found, self.clock.now())?;
         for memory in &recalled.memories {
-            now.persisted.mark_shown(&memory.path, &memory.revision);
+            state.persisted.mark_shown(&memory.path, &memory.revision);
         }
         Some(recalled)
     }
 
-    fn persist(&self, now: &ConversationState) {
-        self.writer.write(&self.id, &self.workspace, (&now.persisted, &self.pending));
+    fn persist(&self, state: &ConversationState) {
+        self.writer.write(&self.id, &self.workspace, (&state.persisted, &self.pending));
     }
 }

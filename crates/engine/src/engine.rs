@@ -1,4 +1,8 @@
-//! Opening the library and closing it again.
+//! [`Engine`]: opens the store and the state from a [`Config`], and builds the services that share
+//! them.
+//!
+//! This file only wires parts together: which model does which work, which caches exist, which
+//! features are on. The parts themselves live in their own modules.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,16 +41,17 @@ use crate::segment::{self, ContextText, CurrentIndex, SegmentReport};
 use crate::sessions::SessionRegistry;
 use crate::workspace::{FeatureSwitches, Workspace};
 
-/// The name of the state database in the state folder.
+/// File name of the state database in the state folder.
 const STATE_FILE: &str = "lukasa.db";
 
-/// The folder of the state that corpora are kept in.
+/// Folder of cached corpora, in the state folder.
 const CORPORA_FOLDER: &str = "corpora";
 
-/// The folder of the state that vectors are kept in, and the turn of whoever asks for them.
+/// Folder of cached embeddings, in the state folder; also the name of the lock of the process that
+/// requests them.
 const VECTORS_FOLDER: &str = "vectors";
 
-/// Why the library could not be opened.
+/// An error in the settings that keeps the engine from opening.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The settings name a screening rule that does not exist.
@@ -54,16 +59,17 @@ pub enum EngineError {
     Screening(#[from] UnknownRule),
 }
 
-/// What of an untrusted project is kept from models, and would reach them unasked.
+/// The files and memories of an untrusted project that are withheld from models, and that models
+/// would be given unasked if it were trusted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UntrustedContent {
     /// The context files.
     pub files: Vec<PathBuf>,
-    /// The memories that nobody here reviewed.
+    /// The memories that were not reviewed on this host.
     pub memories: Vec<MemoryEntry>,
 }
 
-/// The library, opened. Cheap to clone; all clones share roots, caches and the state.
+/// The opened engine. Cheap to clone; all clones share roots, caches and the state.
 #[derive(Clone, Debug)]
 pub struct Engine {
     recaller: Arc<RecallService>,
@@ -84,14 +90,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the library. Touches no file: roots and the state are opened when first needed.
+    /// Opens the engine. Touches no file: roots and the state are opened on first use.
     pub fn open(config: Config) -> Result<Self, EngineError> {
         let state = SqliteState::new(config.folders.state.join(STATE_FILE));
         Self::open_with(config, state)
     }
 
-    /// Opens the library for a glance that nobody asked for: a state that is damaged, or has to be
-    /// migrated, is left as it is and reads as empty or as a failure.
+    /// Opens the engine for a read that must not modify anything. A state that is damaged, or has
+    /// to be migrated, stays as it is and reads as empty or as an error.
     pub fn open_read_only(config: Config) -> Result<Self, EngineError> {
         let state = SqliteState::new(config.folders.state.join(STATE_FILE)).read_only();
         Self::open_with(config, state)
@@ -169,18 +175,18 @@ impl Engine {
         })
     }
 
-    /// Returns the memories that a host's request leads to, as `caller` may touch them.
+    /// Returns the memories that a host's request is bound to, with the access of `caller`.
     pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
         let memories = self.store.memories(Binding::resolve(request, &self.folders), caller);
         memories.with_features(self.switches.for_request(request))
     }
 
-    /// Returns which features are on.
+    /// Returns the switches that say which features are on.
     pub const fn switches(&self) -> &FeatureSwitches {
         &self.switches
     }
 
-    /// Returns the context files for the folder of a workspace, as `caller` may touch them.
+    /// Returns the context files for the folder of a workspace, with the access of `caller`.
     pub fn context_files(&self, workspace: &Workspace, caller: Caller) -> ContextFiles {
         let (folders, settings) = (self.folders.clone(), Arc::clone(&self.context));
         let cwd = workspace.cwd.clone();
@@ -190,8 +196,8 @@ impl Engine {
         if workspace.binding.read_only { files.read_only() } else { files }
     }
 
-    /// Returns what a model that works in a folder is given at the beginning of a segment, and why. Nothing of
-    /// it counts as a use.
+    /// Returns the context that a model is given at the start of a segment, and the reasons for it.
+    /// Does not count as a use of any memory.
     pub async fn segment(
         &self,
         memories: &Memories,
@@ -200,8 +206,8 @@ impl Engine {
         self.segment_within(memories, files, usize::MAX).await
     }
 
-    /// The same in at most so many bytes, for a host that shows no more: as much of the index as fits, then the
-    /// hot set and the context files, each as a whole or not at all.
+    /// Does the same as [`segment`](Self::segment) in at most `bytes_max` bytes. Includes as much
+    /// of the index as fits, then the hot set and the context files, each as a whole or not at all.
     pub async fn segment_within(
         &self,
         memories: &Memories,
@@ -211,43 +217,46 @@ impl Engine {
         segment::gather(memories, files, (self.imports, bytes_max), self.clock.now()).await
     }
 
-    /// Returns the context files of a folder as a model is shown them, without anything else.
+    /// Returns only the context files of a folder, as a model is shown them.
     pub async fn context_text(&self, files: &ContextFiles) -> ContextText {
         segment::context_text(files, self.imports).await
     }
 
-    /// Returns what would reach models unasked if the project of these memories were trusted; nothing if it is.
+    /// Returns what models would be given unasked if the project of these memories were trusted.
+    /// Empty if it is trusted.
     pub async fn untrusted_content(
         &self,
         files: &ContextFiles,
         memories: &Memories,
     ) -> Result<UntrustedContent, StoreError> {
         let skipped = self.context_text(files).await.skipped;
-        let untrusted = skipped.into_iter().filter(|one| one.reason == LoadSkipReason::Untrusted);
-        let files = untrusted.map(|one| one.path).collect();
+        let untrusted =
+            skipped.into_iter().filter(|source| source.reason == LoadSkipReason::Untrusted);
+        let files = untrusted.map(|source| source.path).collect();
         let mut listed = memories.list(None).await?.memories;
-        let paths: Vec<_> = listed.iter().map(|one| (&one.path, None)).collect();
+        let paths: Vec<_> = listed.iter().map(|entry| (&entry.path, None)).collect();
         let unreviewed = memories.unreviewed(&paths).await;
-        listed.retain(|one| unreviewed.get(&one.path) == Some(&Unreviewed::Silent));
+        listed.retain(|entry| unreviewed.get(&entry.path) == Some(&Unreviewed::Silent));
         Ok(UntrustedContent { files, memories: listed })
     }
 
-    /// Returns what changed since a model was told which memories there are, as a short part for the tail, and
-    /// takes it for told; `None` if nothing did. What it was given before stays as it is.
+    /// Returns the changes since the model was shown the index, as a short part to append, and
+    /// records them in `shown_index`. `None` if nothing changed. Parts given before stay valid.
     pub async fn delta(
         &self,
         memories: &Memories,
-        told: &mut ShownIndex,
+        shown_index: &mut ShownIndex,
     ) -> Result<Option<ContextPart>, StoreError> {
-        Ok(CurrentIndex::new(memories, told).await?.delta(told))
+        Ok(CurrentIndex::new(memories, shown_index).await?.delta(shown_index))
     }
 
-    /// Returns the models that do the work of agents.
+    /// Returns the models that do agents' work.
     pub fn models(&self) -> &AgentModels {
         &self.models
     }
 
-    /// Returns what models did for a workspace or for all, at most so many pieces of work below a number.
+    /// Returns the work of models for one workspace or for all: at most `max` entries with a number
+    /// below `before`.
     pub async fn model_work(
         &self,
         workspace: Option<&str>,
@@ -262,12 +271,12 @@ impl Engine {
         })
     }
 
-    /// Returns when conversations are reviewed in the background.
+    /// Returns the settings of background reviews.
     pub const fn review(&self) -> ReviewSettings {
         self.review
     }
 
-    /// Returns the screening rules, with a person's choices.
+    /// Returns the screening rules, with a person's overrides.
     pub fn screen(&self) -> &Screen {
         &self.screen
     }
@@ -277,7 +286,7 @@ impl Engine {
         TrustedFolders::new(&self.folders)
     }
 
-    /// Returns the settings of lanes, with what the [`Config`] says about tasks.
+    /// Returns the settings of lanes, with the values that the [`Config`] has for tasks.
     pub fn lane_settings(&self) -> LaneSettings {
         let mut settings = LaneSettings::default();
         settings.limits.finished_max_age = self.tasks_kept_for;
@@ -288,7 +297,8 @@ impl Engine {
         settings
     }
 
-    /// Returns what does tasks in this process: the models of the settings, and rules where there is none.
+    /// Returns the runner of this process: the configured models, and the rule curator where none
+    /// is configured.
     pub fn runner(&self) -> Arc<dyn Runner> {
         let rules =
             RuleCurator::new(self.screen.clone(), Arc::clone(&self.clock), TimeZone::system());
@@ -304,20 +314,20 @@ impl Engine {
         Arc::new(runner.with_review_wait(self.review.wait))
     }
 
-    /// Returns lanes whose tasks are done in this process. What they did is told to `feed`. Whoever closes the engine
-    /// drains them first.
+    /// Returns lanes whose tasks run in this process and publish to `feed`. Drain them before
+    /// closing the engine.
     pub fn lanes(&self, settings: LaneSettings, feed: Arc<dyn Feed>) -> Lanes {
         self.lanes_with(self.runner(), settings, feed)
     }
 
-    /// Returns lanes whose tasks this runner does.
+    /// Returns lanes whose tasks are run by `runner`.
     pub fn lanes_with(
         &self,
         runner: Arc<dyn Runner>,
         settings: LaneSettings,
         feed: Arc<dyn Feed>,
     ) -> Lanes {
-        let parts = LaneDeps {
+        let deps = LaneDeps {
             store: Arc::clone(&self.store),
             folders: self.folders.clone(),
             tasks: Arc::<SqliteState>::clone(&self.state),
@@ -327,7 +337,7 @@ impl Engine {
             feed,
             switches: self.switches.clone(),
         };
-        Lanes::new(parts, settings)
+        Lanes::new(deps, settings)
     }
 
     /// Returns the queue of proposals.
@@ -336,38 +346,38 @@ impl Engine {
         ProposalQueue::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
     }
 
-    /// Returns feeds in a numbering of their own, with no workspace open yet.
+    /// Returns feeds with an event numbering of their own and no open workspace.
     pub fn feeds(&self) -> Arc<Feeds> {
         Arc::new(Feeds::new(Arc::clone(&self.clock)))
     }
 
-    /// Returns the callers whose sessions the state keeps and whose streams are among these feeds.
+    /// Returns the session registry that is stored in the state and whose streams are in `feeds`.
     pub fn sessions(&self, feeds: Arc<Feeds>) -> SessionRegistry {
         let tasks = Arc::<SqliteState>::clone(&self.state);
         SessionRegistry::new(tasks, feeds, Arc::clone(&self.clock), self.folders.clone())
     }
 
-    /// Returns what finds memories that fit a prompt; the same for all that this engine serves. Whoever wants
-    /// edits from outside seen at once follows what [changes](Self::subscribe) with it, and watches.
+    /// Returns the recall service, shared by all users of this engine. To see external edits at
+    /// once, run [`RecallService::follow`] on [changes](Self::subscribe), and a watch.
     pub fn recaller(&self) -> Arc<RecallService> {
         Arc::clone(&self.recaller)
     }
 
-    /// Returns what has a model choose among what was found for a prompt, if a person named one for that. It is for
-    /// [conversations](Self::conversations) of a process that lives on: one that ends with an answer would leave before the
-    /// model has answered, and nothing would be shown.
+    /// Returns the reranker, if a model is configured for recall. Use it only for
+    /// [conversations](Self::conversations) of a process that outlives the request. A process that
+    /// ends with its answer would end before the model has answered, and would show nothing.
     pub fn reranker(&self) -> Option<Reranker> {
         self.reranker.clone()
     }
 
-    /// Returns what fits a prompt, as it is shown to a model; `None` when nothing does.
+    /// Recalls the memories that fit a prompt, rendered for a model; `None` if none fits.
     pub async fn recall(
         &self,
         memories: &Memories,
         prompt: &str,
     ) -> Result<Option<RecallBlock>, StoreError> {
-        let found = self.recaller.recall(memories, prompt).await?;
-        let recalled = RecallBlock::render(&found, self.clock.now());
+        let memories_found = self.recaller.recall(memories, prompt).await?;
+        let recalled = RecallBlock::render(&memories_found, self.clock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
         if shown.into_iter().any(|shown| shown.mark == Some(Mark::Influenced)) {
             memories.note_read(Some(Unreviewed::Influenced));
@@ -375,18 +385,18 @@ impl Engine {
         Ok(recalled)
     }
 
-    /// Returns the conversations that the state keeps, whose memories are found by `select`.
-    pub fn conversations(&self, select: Arc<dyn Retriever>) -> Conversations {
+    /// Returns the conversations stored in the state, which retrieve memories with `retriever`.
+    pub fn conversations(&self, retriever: Arc<dyn Retriever>) -> Conversations {
         let is_off = self.review.interval == 0;
         let reviewing = if is_off { ReviewMode::Off } else { ReviewMode::OtherProcess };
-        self.conversations_with(select, reviewing)
+        self.conversations_with(retriever, reviewing)
     }
 
-    /// Returns the same conversations, whose turns are reviewed in these lanes if the [`Config`] says so, where they are of
-    /// these workspaces.
+    /// Returns the same conversations for a process that runs lanes. Turns in `workspaces` are
+    /// reviewed in `lanes` if the [`Config`] enables reviews.
     pub fn reviewed_conversations(
         &self,
-        select: Arc<dyn Retriever>,
+        retriever: Arc<dyn Retriever>,
         lanes: &Lanes,
         workspaces: &[Workspace],
     ) -> Conversations {
@@ -398,19 +408,20 @@ impl Engine {
         }
         let by_model = self.models.of(ModelJob::Review).is_some();
         let reviews = ReviewScheduler { lanes: lanes.clone(), settings: self.review, by_model };
-        self.conversations_with(select, ReviewMode::ThisProcess(reviews))
+        self.conversations_with(retriever, ReviewMode::ThisProcess(reviews))
     }
 
     fn conversations_with(
         &self,
-        select: Arc<dyn Retriever>,
+        retriever: Arc<dyn Retriever>,
         reviewing: ReviewMode,
     ) -> Conversations {
         let (tasks, clock) = (Arc::<SqliteState>::clone(&self.state), Arc::clone(&self.clock));
-        Conversations::with_review_mode(tasks, select, clock, reviewing).with_imports(self.imports)
+        Conversations::with_review_mode(tasks, retriever, clock, reviewing)
+            .with_imports(self.imports)
     }
 
-    /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.
+    /// Publishes all later changes to `feeds`. Never ends by itself.
     pub fn follow(&self, feeds: Arc<Feeds>) -> impl Future<Output = ()> + Send + use<> {
         let (notices, state) = (self.store.subscribe(), Arc::clone(&self.state));
         let pins = self.store.subscribe_to_pins();
@@ -424,12 +435,12 @@ impl Engine {
         }
     }
 
-    /// Returns everything that changes from now on, through this process or seen by a watch.
+    /// Subscribes to all later changes, made by this process or detected by a watch.
     pub fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
         self.store.subscribe()
     }
 
-    /// Returns where the state database is.
+    /// Returns the path of the state database.
     pub fn state_file(&self) -> &Path {
         self.state.path()
     }
@@ -439,7 +450,7 @@ impl Engine {
         self.state.repair().await
     }
 
-    /// Synchronizes files, stores what waits, keeps corpora, closes the state. What is written later opens again.
+    /// Flushes open changes and caches, and closes the state. A later write opens it again.
     pub async fn close(&self) {
         self.recaller.persist().await;
         self.store.close().await;

@@ -1,12 +1,14 @@
-//! Feeds: what changed, as numbered streams that clients read.
+//! Feeds: changes to memories as numbered event streams that clients subscribe to.
 //!
-//! The lane tells a [`Feed`] what a task did; [`Feeds`] is the one for all workspaces of a daemon, and
-//! hears of all other changes from the store. Whoever publishes writes once into a ring and wakes the
-//! readers. No reader has a queue of its own: it has a place in the ring, and how far that lies behind
-//! is what waits for it. So a slow reader costs nobody anything, and neither does an idle feed.
+//! Lanes publish the ends of tasks through [`Feed`]. [`Feeds`] implements it for all workspaces of
+//! a daemon, and receives all other changes from the store.
 //!
-//! Events are values. What they look like on a wire is none of this module's business; only how much
-//! room they take there is estimated.
+//! A publisher writes an event once, into a ring buffer, and wakes the readers. A reader has no
+//! queue of its own, only a position in the ring; its backlog is what lies behind that position. A
+//! slow reader therefore costs the others nothing, and neither does an idle feed.
+//!
+//! Events are values. Their wire format belongs to the server; this module only estimates their
+//! encoded size.
 
 mod bus;
 mod event;
@@ -32,36 +34,36 @@ use memory::path::Mount;
 
 use crate::task::{ClientId, TaskId, TaskKind};
 
-/// What a task did to the memories of a workspace.
+/// A change that a task made to the memories of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedChange {
     /// The id of the workspace.
     pub workspace: String,
-    /// What kind of task.
+    /// The kind of the task.
     pub source: TaskKind,
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// Where the memories lie that changed.
+    /// The mounts whose memories changed.
     pub scopes: BTreeSet<Mount>,
-    /// Whose task it was.
+    /// The client that requested the task.
     pub originator: Option<ClientId>,
-    /// How many entries changed.
+    /// Number of changed entries.
     pub saved: usize,
 }
 
-/// Nobody can be told.
+/// An error while publishing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nobody can be told: {0}")]
+#[error("the event cannot be published: {0}")]
 pub struct FeedError(pub String);
 
-/// Tells others of what happened.
+/// A publisher of the ends of tasks.
 #[async_trait]
 pub trait Feed: fmt::Debug + Send + Sync {
-    /// Publishes what a task did, after that is stored.
+    /// Publishes the end of a task, after it is stored.
     async fn publish(&self, change: ManagedChange) -> Result<(), FeedError>;
 }
 
-/// Tells nobody: for a process that nobody listens to.
+/// A feed that drops all events, for a process without subscribers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullFeed;
 

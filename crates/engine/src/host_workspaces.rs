@@ -1,4 +1,4 @@
-//! The workspaces of this host: listed with their checkouts, and removed.
+//! The memory workspaces of this host: listing them with their checkouts, and removing them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use store::{
 use crate::engine::Engine;
 use crate::workspace::Workspace;
 
-/// A workspace whose memories lie on this host.
+/// A workspace whose memories are stored on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostWorkspace {
     /// Its id.
     pub id: WorkspaceId,
-    /// The worktree that it belongs to; `None` for one that a person or a host named.
+    /// The worktree that it belongs to; `None` for a named workspace.
     pub checkout: Option<PathBuf>,
     /// Whether that worktree still exists.
     pub checkout_exists: bool,
-    /// The number of its memories.
+    /// Number of its memories.
     pub memories: usize,
-    /// Their size.
+    /// Total size of its memories in bytes.
     pub bytes: u64,
 }
 
 impl HostWorkspace {
-    /// Tells whether its worktree was removed, rather than being on a disk that is not mounted: the folder above it
-    /// exists.
+    /// Checks whether its worktree was removed. A worktree on an unmounted disk does not count: the
+    /// folder above it must exist.
     pub fn checkout_was_removed(&self) -> bool {
         let is_missing = |path: &Path| matches!(path.try_exists(), Ok(false));
         self.checkout.as_deref().is_some_and(|checkout| {
@@ -47,7 +47,7 @@ pub struct WorkspaceRemoval {
     pub memories: Vec<MemoryPath>,
     /// The change that deleted them; its undo brings them back. `None` if there were none.
     pub change: Option<ChangeId>,
-    /// The folder of the workspace, if files that are no memories keep it.
+    /// The folder of the workspace, if files that are not memories remain in it.
     pub remaining_folder: Option<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ pub enum WorkspaceRemovalError {
     /// Tasks of the workspace are not finished.
     #[error("tasks of the workspace `{0}` wait or run; let them end or cancel them first")]
     Busy(WorkspaceId),
-    /// The workspace holds more memories than one listing names.
+    /// The workspace has more memories than one listing contains.
     #[error(
         "the workspace `{0}` holds more memories than can be listed; delete some of them first"
     )]
@@ -97,13 +97,14 @@ impl Engine {
         Ok(found)
     }
 
-    /// Deletes the memories of a workspace as one change, and removes its folder. `caller` is who deletes.
+    /// Deletes the memories of a workspace in one change by `caller`, and removes its folder.
     ///
-    /// Refuses while tasks wait or run in its worktree, or in one of the `served` workspaces whose memories these
-    /// are. A task that is queued after that look makes the workspace again if it has something to write there.
+    /// Refuses while tasks wait or run in its worktree, or in a workspace of `served` that has
+    /// these memories. A task that is queued after this check creates the workspace again if it
+    /// writes there.
     ///
-    /// History keeps the deleted texts as it keeps those of any deletion, so the undo of the change brings them
-    /// back. Files that are no memories are left, and the folder with them.
+    /// History keeps the deleted texts as for any deletion, so undoing the change restores them.
+    /// Files that are not memories stay, and the folder with them.
     pub async fn remove_workspace(
         &self,
         id: &WorkspaceId,
@@ -130,7 +131,8 @@ impl Engine {
         }
         let deleted = draft.changed_paths();
         let change = draft.commit().await?;
-        // What is written once the memories are gone, such as their listing, is written before the folder goes.
+        // The checkpoint may still write files such as the generated index, so it must precede the
+        // removal of the folder.
         self.store.checkpoint().await;
         let is_gone = self.folders.remove_workspace_folder(id);
         let is_gone = is_gone.map_err(WorkspaceRemovalError::Folder)?;
@@ -138,14 +140,15 @@ impl Engine {
         Ok(WorkspaceRemoval { memories: deleted, change, remaining_folder })
     }
 
-    /// Tells whether tasks wait or run in the worktree of a workspace, or in one of the `served` ones.
+    /// Checks whether tasks wait or run in the worktree of a workspace, or in one of `served`.
     async fn has_unfinished_tasks(
         &self,
         id: &WorkspaceId,
         served: &[Workspace],
     ) -> Result<bool, StateError> {
-        let served = served.iter().filter(|one| one.memory_workspace().as_ref() == Some(id));
-        let mut ids: Vec<String> = served.map(|one| one.id.clone()).collect();
+        let served =
+            served.iter().filter(|workspace| workspace.memory_workspace().as_ref() == Some(id));
+        let mut ids: Vec<String> = served.map(|workspace| workspace.id.clone()).collect();
         if let Some(checkout) = self.folders.checkout_of(id) {
             ids.extend([ProjectRoot::Repo, ProjectRoot::Host].map(|project_root| {
                 let binding = BindingRequest {

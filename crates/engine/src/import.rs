@@ -23,13 +23,13 @@ use self::planner::Planner;
 /// One file of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Where it is below the folder that was named, with `/` between the parts.
+    /// Path below the imported folder, with `/` between the parts.
     pub path: String,
-    /// What it holds.
+    /// Contents of the file.
     pub bytes: Vec<u8>,
 }
 
-/// How a source keeps its memories.
+/// The layout of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Any tree of Markdown or text files; also what Lukasa exports.
@@ -47,33 +47,33 @@ pub enum Format {
 /// One memory to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedMemory {
-    /// Where, below the target root; always a path that the grammar allows, and no other's.
+    /// Path below the target root. Valid for a memory, and unique in the plan.
     pub path: String,
-    /// What it will hold, within the cap of a memory.
+    /// Text of the memory, within the size limit of a memory.
     pub text: String,
     /// The file that it comes from, with the line where that helps.
     pub source: String,
-    /// What was changed on the way, one sentence each; empty when path and text are as they were.
+    /// Changes made by the import, one sentence each; empty when path and text are unchanged.
     pub notes: Vec<String>,
 }
 
-/// Something of the source that is not taken over.
+/// A part of the source that is not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedSource {
     /// The file, with the line where that helps.
     pub source: String,
-    /// Why.
+    /// The reason, as the end of a sentence about the source.
     pub reason: String,
-    /// Whether it holds, or may hold, something that a person wanted to be remembered.
+    /// Whether it contains, or may contain, a fact that the user wanted to keep.
     pub is_loss: bool,
 }
 
-/// What an import will do.
+/// The plan of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportPlan {
-    /// In the order of the source paths.
+    /// The memories to create, in the order of the source paths.
     pub memories: Vec<PlannedMemory>,
-    /// In the order of the source paths.
+    /// The skipped parts, in the order of the source paths.
     pub skipped: Vec<SkippedSource>,
 }
 
@@ -125,17 +125,18 @@ impl NoText {
 }
 
 impl SourceFile {
-    /// The last part of the path.
+    /// Returns the last part of the path.
     fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The part of the name after the last dot, in lower case.
+    /// Returns the part of the name after the last dot, in lower case.
     fn extension(&self) -> String {
         self.name().rsplit_once('.').map_or_else(String::new, |(_, end)| end.to_lowercase())
     }
 
-    /// The text of a file that may be a memory; `below` is its path below the folder that counts.
+    /// Returns the text of a file that may be a memory; `below` is its path below the source's
+    /// folder.
     fn text_below(&self, below: &str) -> Result<&str, NoText> {
         if below.split('/').any(|part| part.starts_with('.') && !matches!(part, "." | "..")) {
             return Err(NoText::harmless("is hidden"));
@@ -146,7 +147,7 @@ impl SourceFile {
         self.text()
     }
 
-    /// What it holds, when that is text that a memory may hold.
+    /// Returns the contents, if they are text that a memory may hold.
     fn text(&self) -> Result<&str, NoText> {
         match str::from_utf8(&self.bytes) {
             Ok(text) if text.contains('\0') => {

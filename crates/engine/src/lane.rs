@@ -1,10 +1,13 @@
-//! Lanes: the tasks of a workspace, strictly one at a time, in the order in which they came.
+//! Lanes: serial task queues, one per workspace. The tasks of a workspace run one at a time, in the
+//! order in which they were queued.
 //!
-//! A task is durable before it is acknowledged. One lock file per workspace in the state folder keeps
-//! lanes of several processes apart; whoever holds it does whatever is queued, whoever queued it. What
-//! somebody who died left running is completed from its record of change, or done once more if nothing
-//! of it was committed. A runner edits a draft; only the lane commits. An idle lane costs nothing: it has
-//! no open file, and but one timer, which has the runner let go of what it keeps and does not come again.
+//! A task is durable before it is acknowledged. A lock file per workspace in the state folder
+//! ensures that one process at a time runs a lane; that process runs all queued tasks, including
+//! those queued by others.
+//!
+//! After a crash, a task whose change is recorded is completed from that record; one without a
+//! recorded change runs again. A runner edits a draft, and only the lane commits it. An idle lane
+//! holds no open file and at most one timer, which trims the runner's caches once.
 
 mod decide;
 mod maintenance;
@@ -33,14 +36,15 @@ pub use schedule::NextDream;
 use shared::LanesInner;
 pub use shared::{DreamSchedule, LaneDeps, LaneSettings, Lanes, ModelSpending};
 
-/// How long between two looks at whether lanes work.
+/// Poll interval of [`Lanes::wait_until_idle`].
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Lanes {
-    /// Returns lanes without work; [`resume`](Self::resume) goes on with what was left.
-    pub fn new(parts: LaneDeps, settings: LaneSettings) -> Self {
+    /// Returns lanes without work. Call [`resume`](Self::resume) to continue tasks of an earlier
+    /// process.
+    pub fn new(deps: LaneDeps, settings: LaneSettings) -> Self {
         Self(Arc::new(LanesInner {
-            deps: parts,
+            deps,
             settings,
             lanes: Mutex::default(),
             slots: Semaphore::new(settings.concurrent_max.max(1)),
@@ -53,29 +57,29 @@ impl Lanes {
         }))
     }
 
-    /// Waits until no lane of this process works, but no longer than this.
+    /// Waits until no lane of this process is working, at most for `wait`.
     pub async fn wait_until_idle(&self, wait: Duration) {
         let until_idle = async {
             while !self.0.is_idle() {
                 tokio::time::sleep(IDLE_POLL_INTERVAL).await;
             }
         };
-        // Whoever is not done then goes on, or is stopped by a drain.
+        // A lane that is still busy keeps running, or is stopped by a drain.
         drop(tokio::time::timeout(wait, until_idle).await);
     }
 
-    /// Counts the tasks of all workspaces that can be asked for, by workspace and status.
+    /// Counts the retained tasks of all workspaces, by workspace and status.
     pub async fn counts(&self) -> Result<Vec<TaskCount>, StateError> {
         self.0.deps.tasks.count_tasks(self.0.retention_cutoff()).await
     }
 
-    /// Registers a workspace, of which nothing was asked yet: its lane is maintained, and its conversations may be
-    /// reviewed.
+    /// Registers a workspace before any request for it: its lane is maintained, and its
+    /// conversations may be reviewed.
     pub fn register(&self, workspace: &Workspace) {
         self.0.lane(workspace);
     }
 
-    /// Tells whether conversations of a workspace that is [registered](Self::register) may be reviewed.
+    /// Checks whether conversations of a [registered](Self::register) workspace may be reviewed.
     pub(crate) fn may_review(&self, workspace: &str) -> bool {
         let lane = self.0.lanes.lock().get(workspace).cloned();
         lane.is_some_and(|lane| {
@@ -87,18 +91,18 @@ impl Lanes {
         })
     }
 
-    /// Tells whether a feature is on in a workspace that is known.
+    /// Checks whether a feature is on in a registered workspace.
     pub(crate) fn has_feature(&self, workspace: &str, feature: Feature) -> bool {
         let lane = self.0.lanes.lock().get(workspace).cloned();
         lane.is_some_and(|lane| self.0.has_feature(&lane.workspace(), feature))
     }
 
-    /// Tells whether models took as much lately for work that nobody asked for as a person allows.
+    /// Checks whether unrequested work of models has used up its token budget.
     pub(crate) async fn is_over_budget(&self) -> Result<bool, StateError> {
         Ok(self.0.tokens_over_budget().await?.is_some())
     }
 
-    /// Sees to it that somebody looks for work of a workspace that is known.
+    /// Wakes the lane of a registered workspace.
     pub(crate) fn wake_known(&self, workspace: &str) {
         let lane = self.0.lanes.lock().get(workspace).cloned();
         if let Some(lane) = lane {
@@ -106,30 +110,30 @@ impl Lanes {
         }
     }
 
-    /// Returns why the lane of a workspace does nothing for now, if the state or its lock file failed it.
+    /// Returns the error that makes the lane of a workspace wait to retry, if any.
     pub fn retry_cause(&self, workspace: &Workspace) -> Option<MemoryErrorCode> {
         self.0.lanes.lock().get(&workspace.id).and_then(|lane| lane.state.lock().retry_cause)
     }
 
-    /// Goes on with what earlier lives of this process, or others that died, left in these workspaces.
+    /// Continues tasks that an earlier process left unfinished in these workspaces.
     pub async fn resume(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
         let with_work = self.0.deps.tasks.workspaces_with_work().await?;
-        for workspace in workspaces.iter().filter(|one| with_work.contains(&one.id)) {
+        for workspace in workspaces.iter().filter(|workspace| with_work.contains(&workspace.id)) {
             self.0.wake_for(workspace);
         }
         Ok(())
     }
 
-    /// Takes no more tasks of a workspace that is removed: those that wait fail, the one that runs is
-    /// stopped.
+    /// Closes the lane of a removed workspace: it takes no more tasks, queued tasks fail, the
+    /// running one is stopped.
     pub async fn remove(&self, workspace: &Workspace) -> Result<(), StateError> {
         let lane = self.0.lane(workspace);
         lane.removed.cancel();
         self.0.cancel_all(&lane).await
     }
 
-    /// Takes no more tasks and starts none; lets those that run end for so long, then stops them. What
-    /// is not done stays queued in the state.
+    /// Takes no more tasks and starts none. Waits up to `wait` for running tasks, then stops them.
+    /// Unfinished tasks stay queued in the state.
     pub async fn drain(&self, wait: Duration) {
         self.0.draining.cancel();
         self.0.cache_trim.lock().take();

@@ -1,9 +1,12 @@
-//! The engine: one front door to memories for every skin. Programs that embed Lukasa use the crate `lukasa`, which
-//! is built on this one.
+//! The engine: the single entry point to memories for the CLI, the daemon, the MCP server and the
+//! library. Programs that embed Lukasa use the crate `lukasa`, which is built on this one.
 //!
-//! Opens the store and the state from a [`Config`], and hands out [`Memories`]: what one caller may
-//! touch. Protocols decode, call this, encode. Nothing here reads settings, the environment, or a
-//! wire format.
+//! [`Engine`] opens the store and the state from a [`Config`]. It hands out [`Memories`], the
+//! memories that one caller may use, and the services around them: lanes that run tasks, feeds,
+//! conversations, recall, proposals.
+//!
+//! A protocol crate decodes a request, calls this crate and encodes the result. Nothing here reads
+//! settings files, the environment or a wire format.
 //!
 //! ```
 //! # async fn example(folder: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,7 @@
-//! Which models do the work of agents.
+//! The models that do agents' work, the record of that work, and a check whether a model is usable.
+//!
+//! Which model does which job is configuration ([`AgentModels`]). A job without a model is done by
+//! rules.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,44 +18,44 @@ use tokio::time::Instant;
 
 use crate::task::redact_for_display;
 
-/// A kind of work that a model may do.
+/// A kind of work that a model can do.
 #[derive(strum::AsRefStr, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ModelJob {
-    /// Takes a text in.
+    /// Adding the facts of a text to the memories.
     Remember,
-    /// Chooses what a request to forget means.
+    /// Choosing the entries that a request to forget means.
     Forget,
-    /// Tidies up.
+    /// Tidying memories.
     Dream,
-    /// Looks through conversations for what is worth keeping.
+    /// Reading conversations for facts worth saving.
     Review,
-    /// Chooses among what was found for a prompt.
+    /// Choosing among the candidates that recall found.
     Recall,
 }
 
 impl ModelJob {
-    /// Tells whether the default model does it too. One that chooses what is recalled is asked for each prompt, so a
-    /// person has to name it.
+    /// Checks whether the default model does this job too. Recall calls its model for each prompt,
+    /// so it needs an explicit setting.
     pub const fn has_default(self) -> bool {
         !matches!(self, Self::Recall)
     }
 }
 
-/// What is done when a model does not do its work.
+/// The reaction to a model that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
-    /// The task fails: a weaker answer is nobody's wish.
+    /// The task fails: a weaker result is not what was configured.
     #[default]
     None,
-    /// The rules do it, and the result says so.
+    /// Rules do the job, and the result says so.
     Rules,
 }
 
-/// A word that is none of a [`Fallback`].
+/// An error for an unknown fallback name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is `none` or `rules`")]
+#[error("it must be `none` or `rules`")]
 pub struct UnknownFallback;
 
 impl FromStr for Fallback {
@@ -67,13 +70,13 @@ impl FromStr for Fallback {
     }
 }
 
-/// Which models do the work of agents; none, unless a person names some.
+/// The models that do agents' work; none by default.
 #[derive(Clone, Debug)]
 pub struct AgentModels {
     jobs: [Option<Chat>; ModelJob::VARIANTS.len()],
-    /// What is done when a model does not do its work.
+    /// The reaction to a model that fails.
     pub fallback: Fallback,
-    /// Tokens, read and written, that work which nobody asked for may take in 24 hours.
+    /// Maximum number of tokens, read and written, for unrequested work in 24 hours.
     pub background_tokens: u64,
 }
 
@@ -88,76 +91,77 @@ impl Default for AgentModels {
 }
 
 impl AgentModels {
-    /// Returns the model that does a job; without one, the rules do it.
+    /// Returns the model for a job; `None` means that rules do it.
     pub const fn of(&self, job: ModelJob) -> Option<&Chat> {
         self.jobs[job as usize].as_ref()
     }
 
-    /// Sets the model that does a job.
+    /// Sets or removes the model for a job.
     pub fn set(&mut self, job: ModelJob, chat: Option<Chat>) {
         self.jobs[job as usize] = chat;
     }
 
-    /// Tells whether there is any.
+    /// Checks whether no model is set.
     pub fn is_empty(&self) -> bool {
         self.jobs.iter().all(Option::is_none)
     }
 }
 
-/// What a model did for a task, or for a prompt. What is skipped in JSON is in columns of its row.
+/// A piece of work of a model, for a task or a prompt. Fields that are skipped in JSON are columns
+/// of its row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelWork {
-    /// Its number, which grows.
+    /// Its number; later work has a higher one.
     #[serde(skip)]
     pub number: u64,
-    /// The workspace that it was done for.
+    /// The workspace of the task or prompt.
     #[serde(skip)]
     pub workspace: String,
-    /// The task that it was done for; what was only tried out has one too. Recall is for none.
+    /// The task, also for a dry run. `None` for recall.
     pub task: Option<String>,
     /// The agent, such as `managed-auto-memory-remember`.
     pub agent: String,
-    /// The model, as the settings name it.
+    /// The model's name in the settings.
     pub model: String,
-    /// When it began.
+    /// Start time.
     #[serde(with = "iso")]
     pub began_at: Timestamp,
-    /// When it ended.
+    /// End time.
     #[serde(skip)]
     pub ended_at: Timestamp,
-    /// How it ended: `completed`, `fallback`, `failed`, `timeout`, `cancelled`.
+    /// The outcome: `completed`, `fallback`, `failed`, `timeout`, `cancelled`.
     pub ended: String,
-    /// Whether nobody asked for it.
+    /// Whether the work was unrequested, such as a scheduled dream.
     #[serde(skip)]
     pub is_background: bool,
-    /// Replies of the model.
+    /// Number of replies of the model.
     pub turns: u32,
-    /// Calls of tools.
+    /// Number of tool calls.
     pub calls: u32,
-    /// Calls that were refused.
+    /// Number of refused tool calls.
     pub refused: u32,
-    /// Tokens read, those from a cache among them.
+    /// Tokens read, including cached ones.
     pub tokens_in: u64,
-    /// Tokens that the provider had in a cache.
+    /// Tokens read from the provider's cache.
     pub tokens_cached: u64,
     /// Tokens written.
     pub tokens_out: u64,
-    /// What the provider says that it cost, in US dollars.
+    /// The provider's statement of the cost, in US dollars.
     pub cost: Option<f64>,
-    /// Why the model's work was not taken.
+    /// The reason why the model's work was not used.
     pub why: Option<String>,
 }
 
-/// A page of what models did, the newest first.
+/// A page of the work of models, newest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelWorkPage {
-    /// What they did.
+    /// The work.
     pub works: Vec<ModelWork>,
-    /// The next page begins before this number; `None` on the last.
+    /// The number below which the next page starts; `None` on the last page.
     pub next: Option<u64>,
 }
 
-/// When and for whom a model did something, and how that ended.
+/// The circumstances of a piece of work: when, for which workspace and task, with which outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelRunInfo<'a> {
     pub(crate) workspace: &'a str,
@@ -169,19 +173,19 @@ pub(crate) struct ModelRunInfo<'a> {
 }
 
 impl ModelWork {
-    /// Returns what is kept on record; `None` if no model was asked.
-    pub(crate) fn from_report(report: RunReport, occasion: &ModelRunInfo<'_>) -> Option<Self> {
+    /// Returns the record of a report; `None` if no model was called.
+    pub(crate) fn from_report(report: RunReport, run: &ModelRunInfo<'_>) -> Option<Self> {
         let usage = report.usage;
         Some(Self {
             number: 0,
-            workspace: occasion.workspace.to_owned(),
-            task: occasion.task.clone(),
+            workspace: run.workspace.to_owned(),
+            task: run.task.clone(),
             agent: report.agent?.to_owned(),
             model: report.model?,
-            began_at: occasion.began_at,
-            ended_at: occasion.ended_at,
-            ended: occasion.outcome.to_owned(),
-            is_background: occasion.is_background,
+            began_at: run.began_at,
+            ended_at: run.ended_at,
+            ended: run.outcome.to_owned(),
+            is_background: run.is_background,
             turns: report.turns,
             calls: report.calls,
             refused: report.refused_calls,
@@ -189,12 +193,12 @@ impl ModelWork {
             tokens_cached: usage.tokens_cached,
             tokens_out: usage.tokens_out,
             cost: usage.cost,
-            // What a server says of a failure may quote what it was sent.
+            // A server's error message may quote what it was sent.
             why: report.fallback.or(report.failure).and_then(|why| redact_for_display(&why)),
         })
     }
 
-    /// Returns it as the state keeps it.
+    /// Encodes the record as a row.
     pub(crate) fn to_row(&self) -> ModelWorkRow {
         ModelWorkRow {
             number: 0,
@@ -206,12 +210,12 @@ impl ModelWork {
         }
     }
 
-    /// Returns what a row has beside its columns, as JSON.
+    /// Encodes the fields that are not columns of the row as JSON.
     fn to_json(&self) -> String {
         json!(self).to_string()
     }
 
-    /// Reads a row; what no program of ours wrote is passed over.
+    /// Decodes a row, or returns `None` if it is corrupt.
     pub(crate) fn from_row(row: ModelWorkRow) -> Option<Self> {
         let ModelWorkRow { number, workspace, ended_at, background, tokens: _, data } = row;
         let data: Self = serde_json::from_str(&data).ok()?;
@@ -219,7 +223,7 @@ impl ModelWork {
     }
 }
 
-/// A time in JSON, as ISO 8601.
+/// Serializes a time as ISO 8601.
 mod iso {
     use memory::clock::Timestamp;
     use serde::{Deserialize as _, Deserializer, Serializer, de};
@@ -233,16 +237,16 @@ mod iso {
     }
 }
 
-/// What a model did when it was asked whether it is there.
+/// The result of checking a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelCheck {
-    /// How long it took.
+    /// Response time.
     pub elapsed: Duration,
-    /// Whether it called the tool that it was asked to call. One that does not cannot do the work of agents.
+    /// Whether it called the tool as asked. Without tool calls, a model cannot do agents' work.
     pub calls_tools: bool,
 }
 
-/// Asks a model to call a tool. Costs some hundred tokens.
+/// Checks a model by asking it to call a tool. Costs a few hundred tokens.
 pub async fn check_model(chat: &Chat) -> Result<ModelCheck, ChatError> {
     const WORD: &str = "lukasa";
     let tool = ToolSpec {
@@ -257,9 +261,9 @@ pub async fn check_model(chat: &Chat) -> Result<ModelCheck, ChatError> {
     let mut conversation =
         ChatHistory::new("You call the tool that you are asked to call.", &[tool]);
     conversation.push_user(&format!("Call the tool `note` with the word `{WORD}`."));
-    let begun = Instant::now();
+    let start = Instant::now();
     let reply = chat.next(&mut conversation, MODEL_CHECK_WAIT).await?;
     let is_right =
         |call: &model::ToolInvocation| call.name() == "note" && call.arguments()["word"] == WORD;
-    Ok(ModelCheck { elapsed: begun.elapsed(), calls_tools: reply.calls.iter().any(is_right) })
+    Ok(ModelCheck { elapsed: start.elapsed(), calls_tools: reply.calls.iter().any(is_right) })
 }

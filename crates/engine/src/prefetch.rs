@@ -1,7 +1,7 @@
-//! Work that is begun ahead and never waited for.
+//! Work that starts ahead of time and is never awaited.
 //!
-//! A prefetch is a value with one owner. What it found is taken out of it, and with that it is gone: nobody
-//! can be given the same twice. Dropping it ends the work, wherever that waits.
+//! A prefetch is a value with one owner. Taking its result consumes it, so a result is never handed
+//! out twice. Dropping it aborts the work at its next await.
 
 use std::future::Future;
 
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Work under way, or what came of it.
+/// Running work, or its result.
 #[derive(Debug)]
 pub(crate) struct Prefetch<T>(PrefetchState<T>);
 
@@ -19,25 +19,25 @@ enum PrefetchState<T> {
     Pending { found: oneshot::Receiver<T>, stop: DropGuard },
 }
 
-/// What there was to take.
+/// The result of taking from a prefetch.
 #[derive(Debug)]
 pub(crate) enum TakeOutcome<T> {
-    /// It is settled, and this came of it.
+    /// The work has finished with this result.
     Ready(T),
-    /// It goes on.
+    /// The work is still running.
     Pending(Prefetch<T>),
-    /// It ended without anything: it was cancelled, or died.
+    /// The work ended without a result: it was cancelled, or panicked.
     Ended,
 }
 
 impl<T: Send + 'static> Prefetch<T> {
-    /// Returns one that is settled.
+    /// Returns a prefetch that has finished.
     pub(crate) fn ready(found: T) -> Self {
         Self(PrefetchState::Ready(found))
     }
 
-    /// Begins work, which ends early when the caller's token is cancelled or the prefetch is dropped. Then it
-    /// is dropped where it waits; what it does without waiting sees its own token cancelled.
+    /// Starts work. It is aborted at its next await when `cancelled` fires or the prefetch is
+    /// dropped. Its own token is cancelled then, too, for parts that do not await.
     pub(crate) fn spawn<W>(
         cancelled: &CancellationToken,
         work: impl FnOnce(CancellationToken) -> W,
@@ -48,17 +48,17 @@ impl<T: Send + 'static> Prefetch<T> {
         let (sender, found) = oneshot::channel();
         let stop = cancelled.child_token();
         let work = work(stop.clone());
-        let told = stop.clone();
+        let stopped = stop.clone();
         tokio::spawn(async move {
-            if let Some(found) = told.run_until_cancelled(work).await {
-                // Whoever does not want it any more has dropped the other end.
+            if let Some(found) = stopped.run_until_cancelled(work).await {
+                // The receiver may have been dropped in the meantime.
                 drop(sender.send(found));
             }
         });
         Self(PrefetchState::Pending { found, stop: stop.drop_guard() })
     }
 
-    /// Takes what came of it, without waiting.
+    /// Takes the result, without waiting.
     pub(crate) fn take(self) -> TakeOutcome<T> {
         match self.0 {
             PrefetchState::Ready(found) => TakeOutcome::Ready(found),

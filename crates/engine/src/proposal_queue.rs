@@ -1,8 +1,8 @@
-//! The queue of proposals: changes that a task made and that only a person decides on.
+//! The queue of proposals: changes that a task suggests and a person decides on.
 //!
-//! A proposal belongs to the roots whose memories it names, and is seen only where all of them are mounted. It is
-//! applied to the texts as they are when the person agrees, as one change that also ends its wait: of two who decide
-//! at once, one does.
+//! A proposal belongs to the roots of the memories that it names, and is visible only where all of
+//! them are mounted. Accepting it applies it to the current texts, in one change that also marks it
+//! as accepted. Of two concurrent decisions, one wins.
 
 mod record;
 
@@ -25,31 +25,31 @@ use store::{
     CallContext, Draft, FileDiff, Memories, PendingReview, ProposalStatusEvent, Store, StoreError,
 };
 
-/// A proposal that waits, with what accepting it would do now.
+/// A waiting proposal, with a preview of accepting it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingProposal {
-    /// Its number.
+    /// Number of the proposal.
     pub id: ProposalId,
-    /// When it was made.
+    /// Time at which it was made.
     pub made_at: Timestamp,
     /// The kind of work that made it: `remember`, `dream`, `review`, ….
     pub origin: String,
-    /// The task that made it.
+    /// The task that made it, if any.
     pub task: Option<String>,
     /// The proposal.
     pub proposal: Proposal,
-    /// The reason why it cannot be accepted as the memories are now, in a sentence.
+    /// The reason why it cannot be accepted now, as a sentence.
     pub stale: Option<String>,
-    /// What it would do to each memory; empty when it is stale.
+    /// The changes that it would make to each memory; empty if it is stale.
     pub diffs: Vec<FileDiff>,
 }
 
-/// A page of proposals, the oldest first.
+/// A page of proposals, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingPage {
     /// The proposals.
     pub proposals: Vec<PendingProposal>,
-    /// After which one the next page begins; `None` on the last page.
+    /// Number of the proposal behind which the next page starts; `None` on the last page.
     pub next: Option<ProposalId>,
 }
 
@@ -58,14 +58,15 @@ pub struct PendingPage {
 pub struct ProposalDecision {
     /// The proposal.
     pub id: ProposalId,
-    /// The change that accepting it made, or why nothing was decided. A rejection makes no change.
+    /// The change made by accepting it, or the reason why nothing was decided. A rejection makes no
+    /// change.
     pub outcome: Result<Option<ChangeId>, DecisionError>,
 }
 
 /// The reason why a proposal was not decided.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
-    /// None of this number is seen here.
+    /// No proposal with this number is visible with these memories.
     #[error("there is no proposal {0} for these memories")]
     NotFound(ProposalId),
     /// Another decision came first.
@@ -73,18 +74,18 @@ pub enum DecisionError {
     Decided {
         /// The proposal.
         id: ProposalId,
-        /// What was decided.
+        /// The earlier decision.
         status: ProposalStatus,
     },
-    /// The memories are not as they were when it was made.
+    /// The memories have changed since it was made.
     #[error("the proposal {id} is stale: {why}")]
     Stale {
         /// The proposal.
         id: ProposalId,
-        /// What changed.
+        /// The reason why it no longer applies.
         why: String,
     },
-    /// The memories refuse or fail.
+    /// The memories refused the change, or the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -106,12 +107,12 @@ impl From<StateError> for DecisionError {
     }
 }
 
-/// The reason why a proposal cannot be applied to the memories as they are.
+/// The reason why a proposal cannot be applied to the current memories.
 #[derive(Debug)]
 enum ApplyError {
-    /// It does not fit them any more, in a sentence.
+    /// It no longer fits them; the text is a sentence.
     Stale(String),
-    /// They cannot be read.
+    /// The memories cannot be read.
     Store(StoreError),
 }
 
@@ -139,18 +140,19 @@ pub struct ProposalQueue {
 }
 
 impl ProposalQueue {
-    /// Returns the queue that these tasks keep; decisions are announced by the store.
+    /// Returns the queue stored in `tasks`. Decisions are published through `store`.
     pub fn new(store: Arc<Store>, tasks: Arc<dyn TaskStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, tasks, clock }
     }
 
-    /// Counts the proposals that wait about these memories.
+    /// Counts the waiting proposals about these memories.
     pub async fn count(&self, memories: &Memories) -> Result<u64, StoreError> {
         self.offer_reviews(memories).await?;
         Ok(self.tasks.count_proposals(&memories.roots()).await?)
     }
 
-    /// Returns the proposals that wait about these memories, those after a number, the oldest first.
+    /// Returns the waiting proposals about these memories with a number above `after`, oldest
+    /// first.
     pub async fn list(
         &self,
         memories: &Memories,
@@ -161,7 +163,7 @@ impl ProposalQueue {
         let query = ProposalQuery { roots: memories.roots(), after, max };
         let rows = self.tasks.proposals(&query).await?;
         let next = rows.last().filter(|_| rows.len() == max).map(|row| row.id);
-        // One for all of the page, so that a memory is read once.
+        // Shared by the whole page, so that each memory is read once.
         let mut texts = memories.draft(ChangeKind::Proposal, CallContext::default());
         let mut proposals = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -172,7 +174,7 @@ impl ProposalQueue {
         Ok(PendingPage { proposals, next })
     }
 
-    /// Returns a proposal that waits about these memories.
+    /// Returns a waiting proposal about these memories.
     pub async fn get(
         &self,
         memories: &Memories,
@@ -184,38 +186,40 @@ impl ProposalQueue {
         Ok(preview(&row, proposal, (memories, &influenced), &mut texts).await?)
     }
 
-    /// Sees to it that the memories that wait for a review are those that have a proposal, and returns them. Which do wait is
-    /// known from history alone, so none is lost.
+    /// Synchronizes the proposals for reviews with the memories that wait for one, and returns
+    /// those memories. History alone says which memories wait, so none is lost.
     async fn offer_reviews(&self, memories: &Memories) -> Result<Vec<PendingReview>, StoreError> {
         let influenced = memories.pending_reviews().await?;
-        let waits: HashSet<_> = influenced.iter().map(|one| (&one.path, one.revision)).collect();
+        let waiting_keys: HashSet<_> =
+            influenced.iter().map(|review| (&review.path, review.revision)).collect();
         let all =
             ProposalQuery { roots: memories.roots(), after: None, max: PROPOSALS_WAITING_MAX };
-        let mut over = Vec::new();
+        let mut obsolete = Vec::new();
         for row in self.tasks.proposals(&all).await? {
             let review =
                 record::decode_proposal(&row, memories).and_then(|proposal| proposal.review);
-            if review.is_some_and(|review| !waits.contains(&(&review.path, review.revision))) {
-                over.push(row.id);
+            if review.is_some_and(|review| !waiting_keys.contains(&(&review.path, review.revision)))
+            {
+                obsolete.push(row.id);
             }
         }
-        self.tasks.withdraw_proposals(&over).await?;
+        self.tasks.withdraw_proposals(&obsolete).await?;
         let mut by_writer: Vec<(Provenance, Vec<NewProposal>)> = Vec::new();
-        for waiting in &influenced {
-            let Some(new) = record::new_review(waiting, memories) else { continue };
-            let by = &waiting.change.provenance;
-            match by_writer.iter_mut().find(|(known, _)| known == by) {
+        for pending in &influenced {
+            let Some(new) = record::new_review(pending, memories) else { continue };
+            let writer = &pending.change.provenance;
+            match by_writer.iter_mut().find(|(other, _)| other == writer) {
                 Some((_, group)) => group.push(new),
-                None => by_writer.push((by.clone(), vec![new])),
+                None => by_writer.push((writer.clone(), vec![new])),
             }
         }
-        for (by, group) in by_writer {
-            self.add(&group, &by).await?;
+        for (writer, group) in by_writer {
+            self.add(&group, &writer).await?;
         }
         Ok(influenced)
     }
 
-    /// Accepts proposals, each on its own: one change for each, which an undo takes back.
+    /// Accepts proposals independently: each is one change, which can be undone.
     pub async fn accept(
         &self,
         memories: &Memories,
@@ -230,7 +234,7 @@ impl ProposalQueue {
         decisions
     }
 
-    /// Rejects proposals, each on its own: the same are not made again.
+    /// Rejects proposals independently; the same proposals are not made again.
     pub async fn reject(&self, memories: &Memories, ids: &[ProposalId]) -> Vec<ProposalDecision> {
         let mut decisions = Vec::with_capacity(ids.len());
         for &id in ids {
@@ -240,7 +244,7 @@ impl ProposalQueue {
         decisions
     }
 
-    /// Accepts a proposal, as one change, which an undo takes back.
+    /// Accepts a proposal in one change, which can be undone.
     pub async fn accept_one(
         &self,
         memories: &Memories,
@@ -265,7 +269,7 @@ impl ProposalQueue {
                 Err(DecisionError::Store(StoreError::Refused(CommandError::Conflict {
                     ..
                 }))) if attempt < PROPOSAL_ATTEMPTS_MAX => {}
-                // The record of a change refuses a proposal that does not wait any more.
+                // The state rejects the change if the proposal was decided in the meantime.
                 Err(DecisionError::Store(error @ StoreError::State(_))) => {
                     self.find_waiting(memories, id).await?;
                     return Err(error.into());
@@ -273,11 +277,11 @@ impl ProposalQueue {
                 Err(error) => return Err(error),
             }
         }
-        let why = "its memories changed again and again meanwhile".to_owned();
+        let why = "its memories kept changing while it was applied".to_owned();
         Err(DecisionError::Stale { id, why })
     }
 
-    /// Rejects a proposal: the same is not made again.
+    /// Rejects a proposal; the same proposal is not made again.
     pub async fn reject_one(
         &self,
         memories: &Memories,
@@ -293,16 +297,16 @@ impl ProposalQueue {
         Ok(())
     }
 
-    /// Returns a proposal that waits and that is seen through these memories.
+    /// Returns a waiting proposal that is visible with these memories.
     async fn find_waiting(
         &self,
         memories: &Memories,
         id: ProposalId,
     ) -> Result<(ProposalRow, Proposal), DecisionError> {
-        let here = memories.roots();
+        let roots = memories.roots();
         self.offer_reviews(memories).await?;
-        let is_seen = |row: &ProposalRow| row.new.roots.iter().all(|root| here.contains(root));
-        let row = self.tasks.proposal(id).await?.filter(is_seen);
+        let is_visible = |row: &ProposalRow| row.new.roots.iter().all(|root| roots.contains(root));
+        let row = self.tasks.proposal(id).await?.filter(is_visible);
         let row = row.ok_or(DecisionError::NotFound(id))?;
         if row.status != ProposalStatus::Waiting {
             return Err(DecisionError::Decided { id, status: row.status });
@@ -311,24 +315,27 @@ impl ProposalQueue {
         Ok((row, proposal))
     }
 
-    /// Adds proposals that a task made, and announces them. Returns how many are new.
+    /// Adds proposals of a task and publishes the new ones. Returns the number of new proposals.
     pub(crate) async fn add(
         &self,
         new: &[NewProposal],
         by: &Provenance,
     ) -> Result<usize, StateError> {
         let mut groups: BTreeMap<_, Vec<NewProposal>> = BTreeMap::new();
-        for one in new {
-            groups.entry(&one.roots).or_default().push(one.clone());
+        for proposal in new {
+            groups.entry(&proposal.roots).or_default().push(proposal.clone());
         }
-        let mut made = 0;
+        let mut count = 0;
         for (roots, group) in groups {
             let added = self.tasks.add_proposals(&group).await?;
             if added.left_out > 0 {
                 let left_out = added.left_out;
-                tracing::warn!(left_out, "as many proposals wait as may; see `lukasa pending`");
+                tracing::warn!(
+                    left_out,
+                    "the maximum of proposals is waiting, so new ones were dropped; decide some with `lukasa pending`"
+                );
             }
-            made += added.ids.len();
+            count += added.ids.len();
             if let Some(first) = group.first().filter(|_| !added.ids.is_empty()) {
                 self.store.publish_proposals(ProposalStatusEvent {
                     ids: added.ids,
@@ -340,7 +347,7 @@ impl ProposalQueue {
                 });
             }
         }
-        Ok(made)
+        Ok(count)
     }
 
     fn announce(
@@ -361,29 +368,29 @@ impl ProposalQueue {
     }
 }
 
-/// Reads a row. One that cannot be read is passed over.
+/// Decodes a row, or logs an error and returns `None` if it is corrupt.
 fn decode_or_skip(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
-    let read = record::decode_proposal(row, memories);
-    if read.is_none() {
-        tracing::warn!(proposal = %row.id, "a proposal cannot be read and is passed over");
+    let proposal = record::decode_proposal(row, memories);
+    if proposal.is_none() {
+        tracing::warn!(proposal = %row.id, "error while decoding a proposal; it is skipped");
     }
-    read
+    proposal
 }
 
-/// Works out what a proposal would do now.
+/// Computes the effect that accepting a proposal would have now.
 async fn preview(
     row: &ProposalRow,
     proposal: Proposal,
     (memories, influenced): (&Memories, &[PendingReview]),
     texts: &mut Draft,
 ) -> Result<PendingProposal, StoreError> {
-    let looked = if let Some(review) = &proposal.review {
+    let outcome = if let Some(review) = &proposal.review {
         reviewed_diffs(review, memories, influenced, texts).await
     } else {
         let edits = plan_edits(&proposal, texts).await;
         edits.map(|edits| edits.iter().map(|(path, edit)| edit.diff(path)).collect())
     };
-    let (stale, diffs) = match looked {
+    let (stale, diffs) = match outcome {
         Ok(diffs) => (None, diffs),
         Err(ApplyError::Stale(why)) => (Some(why), Vec::new()),
         Err(ApplyError::Store(error)) => return Err(error),
@@ -421,7 +428,7 @@ async fn accept_review(
     }
 }
 
-/// Returns what the change did to a memory that waits for a review, or why nobody has to review it any more.
+/// Returns the change to a memory that waits for a review, or the reason why it no longer waits.
 async fn reviewed_diffs(
     review: &ReviewTarget,
     memories: &Memories,
@@ -432,15 +439,15 @@ async fn reviewed_diffs(
     if text.is_none_or(|text| Revision::digest(text.as_bytes()) != review.revision) {
         return Err(ApplyError::Stale(format!("{}: it was changed or removed since", review.path)));
     }
-    let Some(waiting) = influenced.iter().find(|waiting| waiting.path == review.path) else {
+    let Some(pending) = influenced.iter().find(|pending| pending.path == review.path) else {
         return Err(ApplyError::Stale(format!("{}: it was accepted already", review.path)));
     };
-    let mut diffs = memories.diffs(&waiting.change).await?;
+    let mut diffs = memories.diffs(&pending.change).await?;
     diffs.retain(|diff| diff.path == review.path || diff.moved_to.as_ref() == Some(&review.path));
     Ok(diffs)
 }
 
-/// Applies a proposal to the memories as they are, in one change.
+/// Applies a proposal to the current memories in one change.
 async fn apply(
     row: &ProposalRow,
     proposal: &Proposal,
@@ -463,12 +470,12 @@ async fn apply(
     }
     let change = draft.commit().await?;
     change.ok_or_else(|| {
-        let why = "the memories are already as it would make them".to_owned();
+        let why = "the memories already have this content".to_owned();
         DecisionError::Stale { id: row.id, why }
     })
 }
 
-/// Returns how far the text that a proposal makes may be trusted: no further than what it was made of.
+/// Returns the trust in the text of a proposal: at most that of its sources.
 async fn source_trust(
     row: &ProposalRow,
     proposal: &Proposal,
@@ -476,7 +483,7 @@ async fn source_trust(
     draft: &mut Draft,
 ) -> Result<Trust, StoreError> {
     let changed = proposal.changes.iter().map(|change| &change.path);
-    let named = changed.chain(proposal.relies_on.iter().map(|kept| &kept.path));
+    let named = changed.chain(proposal.relies_on.iter().map(|reference| &reference.path));
     let mut sources = BTreeMap::new();
     for path in named {
         if let Some(text) = draft.text_of(path).await? {
@@ -484,15 +491,15 @@ async fn source_trust(
         }
     }
     let sources: Vec<_> = sources.into_iter().collect();
-    let trusted = memories.trust_levels(&sources).await?;
-    Ok(trusted.into_iter().min().map_or(row.new.trust, |least| least.min(row.new.trust)))
+    let levels = memories.trust_levels(&sources).await?;
+    Ok(levels.into_iter().min().map_or(row.new.trust, |least| least.min(row.new.trust)))
 }
 
-/// What becomes of one memory.
+/// The planned edit of one memory.
 #[derive(Debug)]
 struct MemoryEdit {
     before: Option<String>,
-    /// `None` if the memory goes.
+    /// `None` if the memory is deleted.
     after: Option<String>,
 }
 
@@ -508,7 +515,7 @@ impl MemoryEdit {
     }
 }
 
-/// Works out what a proposal makes of each memory, or why it no longer applies.
+/// Plans the edits that a proposal makes, or returns the reason why it no longer applies.
 async fn plan_edits(
     proposal: &Proposal,
     texts: &mut Draft,
@@ -517,35 +524,35 @@ async fn plan_edits(
     for change in &proposal.changes {
         let path = &change.path;
         let edit = match edits.entry(path.clone()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
+            Entry::Occupied(planned) => planned.into_mut(),
+            Entry::Vacant(vacant) => {
                 let before = text_of(path, texts).await?;
-                new.insert(MemoryEdit { after: before.clone(), before })
+                vacant.insert(MemoryEdit { after: before.clone(), before })
             }
         };
         let text = change.apply(edit.after.as_deref().unwrap_or_default());
         edit.after = Some(text.map_err(|stale| ApplyError::Stale(format!("{path}: {stale}")))?);
     }
-    for kept in &proposal.relies_on {
-        let text = match edits.get(&kept.path) {
+    for reference in &proposal.relies_on {
+        let text = match edits.get(&reference.path) {
             Some(edit) => edit.after.clone(),
-            None => text_of(&kept.path, texts).await?,
+            None => text_of(&reference.path, texts).await?,
         };
-        kept.check(text.as_deref().unwrap_or_default()).map_err(|stale| {
-            ApplyError::Stale(format!("{}: {stale}, and it relies on that", kept.path))
+        reference.check(text.as_deref().unwrap_or_default()).map_err(|stale| {
+            ApplyError::Stale(format!("{}: {stale}, and the proposal relies on it", reference.path))
         })?;
     }
     for edit in edits.values_mut() {
         edit.after = edit.after.take().filter(|text| !entries(text).is_empty());
     }
     if edits.values().all(|edit| edit.before == edit.after) {
-        let why = "the memories are already as it would make them".to_owned();
+        let why = "the memories already have this content".to_owned();
         return Err(ApplyError::Stale(why));
     }
     Ok(edits)
 }
 
-/// Returns the text of a memory, or why it has none that could be edited.
+/// Returns the text of a memory, or the reason why it cannot be edited.
 async fn text_of(path: &MemoryPath, texts: &mut Draft) -> Result<Option<String>, ApplyError> {
     texts.text_of(path).await.map_err(|error| match error {
         StoreError::Refused(refusal) => ApplyError::Stale(refusal.to_string()),

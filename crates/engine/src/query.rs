@@ -1,8 +1,7 @@
-//! Queries: pages of memories, each with everything that is known of it, for a person who looks around; and plain
-//! search.
+//! Queries for people who browse memories: pages of listings with details, and plain text search.
 //!
-//! Listing is cheap and done for all; what has to be looked up for each memory (its revision, who
-//! changed it last, what screening objects to) is looked up for one page alone.
+//! Listing is cheap and covers all memories. Details that need a lookup per memory, such as the
+//! revision, the last author and screening findings, are read for one page only.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -19,30 +18,30 @@ use memory::path::{MemoryPath, Mount};
 use state::PathChange;
 use store::{FILES_READ_AT_ONCE, Memories, MemoryEntry, MemoryText, StoreError};
 
-/// In which order memories come.
+/// The order of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Scope by scope, in byte order of their paths.
+    /// By scope, then in byte order of paths.
     #[default]
     Path,
-    /// The last modified first.
+    /// Last modified first.
     Modified,
-    /// The most used first.
+    /// Most used first.
     Uses,
-    /// The largest first.
+    /// Largest first.
     Bytes,
 }
 
-/// Where the next page begins: after so many, the last of which was this one.
+/// A page cursor: offset, and the path of the last item returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCursor {
     offset: usize,
     last: String,
 }
 
-/// A text that is no cursor.
+/// An error for a text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a cursor is what the page before ended with")]
+#[error("not a cursor; pass the one that the previous page returned")]
 pub struct BadCursor;
 
 impl fmt::Display for PageCursor {
@@ -55,60 +54,60 @@ impl FromStr for PageCursor {
     type Err = BadCursor;
 
     fn from_str(text: &str) -> Result<Self, BadCursor> {
-        let (passed, last) = text.split_once(':').ok_or(BadCursor)?;
-        Ok(Self { offset: passed.parse().map_err(|_| BadCursor)?, last: last.to_owned() })
+        let (offset, last) = text.split_once(':').ok_or(BadCursor)?;
+        Ok(Self { offset: offset.parse().map_err(|_| BadCursor)?, last: last.to_owned() })
     }
 }
 
-/// Which memories to return.
+/// A filter for a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Only those of this root.
+    /// Only memories of this root.
     pub mount: Option<Mount>,
-    /// Only those whose path, name or description holds this, in either case.
+    /// Only memories whose path, name or description contains this text, ignoring case.
     pub words: Option<String>,
-    /// Only those that are pinned, or are not.
+    /// Only pinned memories, or only others.
     pub pinned: Option<bool>,
-    /// In which order.
+    /// The order.
     pub order: Order,
-    /// Only those after the page before.
+    /// Only memories behind the previous page.
     pub after: Option<PageCursor>,
-    /// At most so many.
+    /// Maximum number of memories.
     pub max: usize,
 }
 
-/// A memory with everything that is known of it.
+/// A memory with its details.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryDetails {
-    /// What a listing says.
+    /// The entry of the listing.
     pub entry: MemoryEntry,
-    /// Its revision; `None` when it is no text, or outgrew the cap.
+    /// Its revision; `None` if it is not text, or too large.
     pub revision: Option<Revision>,
-    /// Who changed it last, as far as history goes.
+    /// The actor of the last change in history, if any.
     pub last_author: Option<Actor>,
-    /// The write that its text comes from, as far as history goes.
+    /// The write that its text comes from, if history has it.
     pub last_write: Option<LastWrite>,
-    /// What screening objects to, in memories that came with a repository.
+    /// Screening findings, for memories that came with a repository.
     pub findings: Arc<[Warning]>,
 }
 
 /// The write that a memory's text comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWrite {
-    /// When it was recorded.
+    /// Time at which it was recorded.
     pub at: Timestamp,
-    /// How far the text may be trusted since then.
+    /// The trust in the text since then.
     pub trust: Trust,
-    /// The model that asked for it, if one did and said so.
+    /// The model that requested it, if known.
     pub model: Option<String>,
 }
 
-/// How many of the last changes of a memory are searched for the one that wrote its text: those after it gave
-/// it another path.
+/// Number of recent changes of a memory that are searched for the write of its text. Later changes
+/// with the same text are renames.
 const LAST_CHANGES_MAX: usize = 8;
 
-/// Returns the write that a memory's text of this revision comes from; `None` if history does not have it,
-/// since it was written outside and nobody has looked since.
+/// Returns the write that a memory's text of this revision comes from. `None` if history does not
+/// have it, for example an external edit that was not detected yet.
 pub async fn last_write(
     memories: &Memories,
     path: &MemoryPath,
@@ -118,7 +117,7 @@ pub async fn last_write(
     Ok(write_of(&last.remove(path).unwrap_or_default(), revision))
 }
 
-/// Returns the write that a text comes from, among the last changes of its memory.
+/// Returns the write that a text comes from, among the recent changes of its memory.
 fn write_of(changes: &[PathChange], revision: Revision) -> Option<LastWrite> {
     let mut found = None;
     for change in changes {
@@ -139,40 +138,40 @@ fn write_of(changes: &[PathChange], revision: Revision) -> Option<LastWrite> {
 pub struct ListPage {
     /// The memories.
     pub memories: Vec<MemoryDetails>,
-    /// How many there are on all pages.
+    /// Number of memories on all pages.
     pub total: usize,
-    /// Where the next page begins; `None` on the last.
+    /// Cursor of the next page; `None` on the last page.
     pub next: Option<PageCursor>,
 }
 
 /// Returns one page of memories.
-pub async fn list_page(memories: &Memories, wanted: &ListQuery) -> Result<ListPage, StoreError> {
-    let under = wanted.mount.map(MemoryPath::Root);
+pub async fn list_page(memories: &Memories, query: &ListQuery) -> Result<ListPage, StoreError> {
+    let under = query.mount.map(MemoryPath::Root);
     let mut all = memories.list(under.as_ref()).await?.memories;
-    all.retain(|listed| matches(wanted, listed));
-    sort(&mut all, wanted.order);
+    all.retain(|listed| matches(query, listed));
+    sort(&mut all, query.order);
     let total = all.len();
-    let first = wanted.after.as_ref().map_or(0, |cursor| page_start(&all, cursor));
-    let page: Vec<MemoryEntry> = all.into_iter().skip(first).take(wanted.max).collect();
-    let passed = first + page.len();
+    let first = query.after.as_ref().map_or(0, |cursor| page_start(&all, cursor));
+    let page: Vec<MemoryEntry> = all.into_iter().skip(first).take(query.max).collect();
+    let offset = first + page.len();
     let next = page
         .last()
-        .filter(|_| passed < total)
-        .map(|last| PageCursor { offset: passed, last: last.path.to_string() });
-    let mut known = Vec::with_capacity(page.len());
+        .filter(|_| offset < total)
+        .map(|last| PageCursor { offset, last: last.path.to_string() });
+    let mut details = Vec::with_capacity(page.len());
     let paths: Vec<_> = page.iter().map(|listed| &listed.path).collect();
     let mut last = memories.last_changes(&paths, LAST_CHANGES_MAX).await?;
     let reads = memories.read_many(&paths).await;
     let findings = memories.read_warnings(&paths).await;
     for ((listed, read), findings) in page.into_iter().zip(reads).zip(findings) {
         let changes = last.remove(&listed.path).unwrap_or_default();
-        known.extend(memory_details(listed, read, &changes, findings)?);
+        details.extend(memory_details(listed, read, &changes, findings)?);
     }
-    Ok(ListPage { memories: known, total, next })
+    Ok(ListPage { memories: details, total, next })
 }
 
-/// Returns the memories that nobody changed or used for so long that they are worth a look, the oldest first. Pinned ones
-/// are kept on purpose.
+/// Returns the memories that were neither changed nor used for [`STALE_AFTER`], oldest first.
+/// Pinned memories are never stale.
 pub async fn stale_memories(
     memories: &Memories,
     now: Timestamp,
@@ -190,7 +189,7 @@ pub async fn stale_memories(
     Ok(listed)
 }
 
-fn matches(wanted: &ListQuery, listed: &MemoryEntry) -> bool {
+fn matches(query: &ListQuery, listed: &MemoryEntry) -> bool {
     let holds = |words: &str| {
         let words = words.to_lowercase();
         let name = listed.name.as_deref().unwrap_or_default();
@@ -198,11 +197,11 @@ fn matches(wanted: &ListQuery, listed: &MemoryEntry) -> bool {
             .into_iter()
             .any(|text| text.to_lowercase().contains(&words))
     };
-    wanted.pinned.is_none_or(|pinned| listed.pinned == pinned)
-        && wanted.words.as_deref().is_none_or(holds)
+    query.pinned.is_none_or(|pinned| listed.pinned == pinned)
+        && query.words.as_deref().is_none_or(holds)
 }
 
-/// Sorts; what is alike stays in the order of paths.
+/// Sorts by `order`; equal memories stay in path order.
 fn sort(all: &mut [MemoryEntry], order: Order) {
     match order {
         Order::Path => {}
@@ -212,14 +211,14 @@ fn sort(all: &mut [MemoryEntry], order: Order) {
     }
 }
 
-/// Returns how many memories were on the pages before. The last of them tells, wherever it is now;
-/// when it is gone, their number does.
+/// Returns the offset of the page after a cursor. Uses the position of the cursor's item, or its
+/// offset if the item was deleted.
 fn page_start(all: &[MemoryEntry], cursor: &PageCursor) -> usize {
     let last = all.iter().position(|listed| listed.path.to_string() == cursor.last);
     last.map_or(cursor.offset.saturating_sub(1), |last| last + 1)
 }
 
-/// Returns what is known of a memory; `None` when it went meanwhile.
+/// Returns the details of a memory; `None` if it was deleted in the meantime.
 fn memory_details(
     listed: MemoryEntry,
     read: Result<MemoryText, StoreError>,
@@ -241,35 +240,35 @@ fn memory_details(
     Ok(Some(MemoryDetails { entry: listed, revision, last_author, last_write, findings }))
 }
 
-/// A line that holds what was searched for.
+/// A line that contains the searched text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchHit {
     /// The memory.
     pub path: MemoryPath,
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// Its text.
+    /// Text of the line.
     pub text: String,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchResult {
-    /// The lines, memory by memory, in byte order of their paths.
+    /// Matching lines by memory, in byte order of paths.
     pub hits: Vec<SearchHit>,
-    /// Whether there are more.
+    /// Whether the result was cut at the maximum.
     pub is_truncated: bool,
 }
 
-/// Searches all memories, or those under a scope or folder, for a text; stops after `max` lines.
-/// What is no text, or went meanwhile, is passed over. Searching is not a use.
+/// Searches all memories, or those below `under`, for a text; stops after `max` lines. Files that
+/// are not text or were deleted in the meantime are skipped. A search does not count as a use.
 pub async fn search(
     memories: &Memories,
     text: &str,
     under: Option<&MemoryPath>,
     max: usize,
 ) -> Result<SearchResult, StoreError> {
-    let wanted = text.to_lowercase();
+    let needle = text.to_lowercase();
     let mut found = SearchResult::default();
     for part in memories.list(under).await?.memories.chunks(FILES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
@@ -279,7 +278,7 @@ pub async fn search(
                 Err(StoreError::Refused(_)) => continue,
                 Err(fault) => return Err(fault),
             };
-            for (line, text) in matching_lines(&read.text, &wanted) {
+            for (line, text) in matching_lines(&read.text, &needle) {
                 if found.hits.len() == max {
                     found.is_truncated = true;
                     return Ok(found);
@@ -291,10 +290,10 @@ pub async fn search(
     Ok(found)
 }
 
-fn matching_lines<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = (usize, &'a str)> {
+fn matching_lines<'a>(text: &'a str, needle: &str) -> impl Iterator<Item = (usize, &'a str)> {
     let numbered = text.lines().enumerate();
     numbered
-        .filter(move |(_, line)| line.to_lowercase().contains(wanted))
+        .filter(move |(_, line)| line.to_lowercase().contains(needle))
         .map(|(index, line)| (index + 1, line))
 }
 
@@ -338,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_stays_in_the_order_of_paths() {
+    fn equal_memories_stay_in_path_order() {
         fn check(order: Order, expected: &str) {
             let mut all = three();
             sort(&mut all, order);
@@ -351,13 +350,13 @@ mod tests {
     }
 
     #[test]
-    fn words_are_looked_for_in_path_name_and_description() {
+    fn words_match_path_name_and_description() {
         fn check(words: Option<&str>, pinned: Option<bool>, expected: &str) {
-            let wanted =
+            let query =
                 ListQuery { words: words.map(str::to_owned), pinned, ..ListQuery::default() };
             let mut all = three();
-            all.retain(|listed| matches(&wanted, listed));
-            assert_eq!(names(&all), expected, "{wanted:?}");
+            all.retain(|listed| matches(&query, listed));
+            assert_eq!(names(&all), expected, "{query:?}");
         }
         check(None, None, "a.mdb.mdc.md");
         check(Some("PROJECT/"), None, "c.md");
@@ -368,16 +367,16 @@ mod tests {
     }
 
     #[test]
-    fn a_page_begins_after_the_last_one_of_the_page_before() {
+    fn a_page_starts_behind_the_last_item_of_the_previous_page() {
         fn check(cursor: &str, expected: usize) {
             let cursor: PageCursor = cursor.parse().unwrap();
             assert_eq!(page_start(&three(), &cursor), expected, "{cursor}");
         }
         check("2:/memories/global/b.md", 2);
-        // One before it was deleted, or came into being.
+        // An item before it was deleted, or added.
         check("3:/memories/global/b.md", 2);
         check("1:/memories/global/b.md", 2);
-        // It was deleted itself.
+        // The item itself was deleted.
         check("2:/memories/global/gone.md", 1);
         check("0:", 0);
         for text in ["", "2", "x:/memories", "-1:/memories"] {

@@ -1,13 +1,15 @@
-//! Follows memories with a corpus, and finds in it what fits a prompt.
+//! Recall: keeps a corpus of memories up to date and finds in it the memories that fit a prompt.
 //!
-//! A corpus is made of the memories that a caller sees and is brought up to date by looking at stamps: a memory
-//! is read again only if its file has another one. As long as nobody told of a change since, a prompt is
-//! answered from it at once; otherwise it is brought up to date first, beside the turn.
+//! A corpus covers the memories that a caller can see. An update compares file stamps and reads
+//! only files with a new stamp. If no change was announced since the last update, a prompt is
+//! answered from the corpus at once; otherwise an update runs first, in the background of the turn.
 //!
-//! Where a person named an endpoint, what means about the same is found by its vectors too ([`meaning`]): those of
-//! entries are asked for ahead, that of a prompt while somebody looks for what fits it.
+//! If an embedding endpoint is configured, similar texts are found by their vectors too
+//! ([`embeddings`]). Vectors of entries are requested ahead of time, those of a prompt when it
+//! arrives.
 //!
-//! Corpora are kept in the state folder (`corpus_file`), without the texts: those are read when they are shown first.
+//! Corpora are cached in the state folder (`corpus_file`), without texts: a text is read when it is
+//! first shown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,153 +49,156 @@ mod vectors;
 
 pub(crate) use self::shortlist::{Shortlist, ShortlistEntry};
 
-/// Finds what fits a prompt, without a model and without a network unless a person named an endpoint.
+/// The recall service. Uses no model, and no network unless an embedding endpoint is configured.
 #[derive(Debug)]
 pub struct RecallService {
     screen: Screen,
-    /// Corpora by what they are of.
+    /// Corpora by the mounts that they cover.
     corpora: Mutex<Cache<String, Arc<LiveCorpus>, CORPORA_CACHED_MAX>>,
-    /// How often something changed, as far as anybody told.
+    /// Number of change notices received.
     change_count: AtomicU64,
-    /// Where corpora are kept, if they are.
+    /// The cache folder of corpora, if they are cached.
     files: Option<CacheDir>,
-    /// Told when a corpus is another than the one that is kept.
+    /// Notified when a corpus differs from its cached file.
     persist_needed: Notify,
-    /// What an endpoint tells, if a person named one.
+    /// The vectors of the embedding endpoint, if one is configured.
     embedding_index: Option<Arc<EmbeddingIndex>>,
 }
 
 impl RecallService {
-    /// Returns one that has looked at nothing yet. What the screen objects to is never found. Corpora are
-    /// kept in `files`, if there is such a folder.
+    /// Returns a service without any corpus yet. Texts that `screen` objects to are never found.
+    /// Corpora are cached in `files`, if given.
     pub fn new(screen: Screen, files: Option<CacheDir>) -> Self {
-        let (corpora, changes) = (Mutex::default(), AtomicU64::new(0));
+        let (corpora, change_count) = (Mutex::default(), AtomicU64::new(0));
         Self {
             screen,
             corpora,
-            change_count: changes,
+            change_count,
             files,
             persist_needed: Notify::new(),
             embedding_index: None,
         }
     }
 
-    /// Returns it with vectors of this endpoint, which are kept in `files` and asked for by the process that holds the lock.
+    /// Adds vectors of an endpoint, which are cached in `files` and requested by the process that
+    /// holds `lock`.
     pub(crate) fn with_embeddings(
         self,
         embeddings: Embeddings,
         files: CacheDir,
         lock: FileLock,
     ) -> Self {
-        let meaning = EmbeddingIndex::new(embeddings, self.screen.clone(), files, lock);
-        Self { embedding_index: Some(Arc::new(meaning)), ..self }
+        let index = EmbeddingIndex::new(embeddings, self.screen.clone(), files, lock);
+        Self { embedding_index: Some(Arc::new(index)), ..self }
     }
 
-    /// Notes what is told of changes, and lets go of what is behind when nothing more is told for a while. Goes on
-    /// until whoever runs it ends it.
+    /// Counts change notices, and evicts outdated corpora after a quiet period. Runs until
+    /// `notices` closes.
     pub async fn follow(&self, mut notices: Receiver<ChangeEvent>) {
-        let mut may_be_behind = false;
+        let mut may_be_outdated = false;
         loop {
-            let told = tokio::select! {
+            let notice = tokio::select! {
                 biased;
-                told = notices.recv() => told,
-                () = tokio::time::sleep(CORPUS_TRIM_DELAY), if may_be_behind => {
+                notice = notices.recv() => notice,
+                () = tokio::time::sleep(CORPUS_TRIM_DELAY), if may_be_outdated => {
                     self.evict_outdated().await;
-                    may_be_behind = false;
+                    may_be_outdated = false;
                     continue;
                 }
             };
-            match told {
+            match notice {
                 Ok(_) | Err(RecvError::Lagged(_)) => {
                     self.change_count.fetch_add(1, Ordering::SeqCst);
-                    may_be_behind = true;
+                    may_be_outdated = true;
                 }
                 Err(RecvError::Closed) => return,
             }
         }
     }
 
-    /// Lets go of corpora that nobody has wanted since something changed. The next prompt would have to wait for
-    /// such a one in any case, and has it from what is kept.
+    /// Evicts corpora that no prompt has used since the last change. The next prompt would have to
+    /// wait for an update anyway, and loads them from their files.
     async fn evict_outdated(&self) {
         self.persist().await;
-        // Whoever changed something had it screened.
+        // Screening of the changed texts may have compiled patterns that are no longer needed.
         memory::screen::drop_compiled_patterns();
-        let changes = self.change_count.load(Ordering::SeqCst);
+        let change_count = self.change_count.load(Ordering::SeqCst);
         let mut corpora = self.corpora.lock();
-        corpora.retain(|followed| {
-            // Somebody brings it up to date at this moment.
-            followed.state.try_read().is_none_or(|held| held.is_current(changes))
+        corpora.retain(|corpus| {
+            // A locked corpus is being updated, so it stays.
+            corpus.state.try_read().is_none_or(|state| state.is_current(change_count))
         });
     }
 
-    /// Looks at these memories, so that the next prompt is answered at once.
+    /// Builds or updates the corpus of these memories, so that the next prompt is answered at once.
     pub async fn prepare(&self, memories: &Memories) -> Result<(), StoreError> {
         if !memories.features().has(Feature::Recall) {
             return Ok(());
         }
-        let followed = self.live_corpus(memories);
-        self.update(&followed, memories).await?;
-        let texts = followed.read().paths_without_text();
-        followed.read_texts(memories, &texts).await;
+        let corpus = self.live_corpus(memories);
+        self.update(&corpus, memories).await?;
+        let texts = corpus.read().paths_without_text();
+        corpus.read_texts(memories, &texts).await;
         self.request_embeddings();
         Ok(())
     }
 
-    /// Returns the memories that fit a prompt, the best first, from what they are at this moment. Nothing
-    /// when nothing fits. Waits for an endpoint as long as a person allows, and goes on without it.
+    /// Returns the memories that fit a prompt, best first, from their current texts. Empty if none
+    /// fits. Waits for an embedding endpoint up to the configured time, then continues without it.
     pub async fn recall(
         &self,
         memories: &Memories,
         prompt: &str,
     ) -> Result<Vec<RetrievedMemory>, StoreError> {
         memories.check_feature(Feature::Recall)?;
-        let followed = self.live_corpus(memories);
-        self.update(&followed, memories).await?;
-        let alike = self.query_vector_waiting(&followed, memories, prompt).await?;
-        let ranking =
-            followed.rank(prompt, |held| Some(alike.as_ref()?.dense_scores(held)), |_, _| true);
-        Ok(followed.top(memories, &ranking).await)
+        let corpus = self.live_corpus(memories);
+        self.update(&corpus, memories).await?;
+        let query_vector = self.query_vector_waiting(&corpus, memories, prompt).await?;
+        let ranking = corpus.rank(
+            prompt,
+            |state| Some(query_vector.as_ref()?.dense_scores(state)),
+            |_, _| true,
+        );
+        Ok(corpus.top(memories, &ranking).await)
     }
 
-    /// Keeps what changed since it was kept last, for the next process.
+    /// Writes changed corpora and vectors to their files, for the next process.
     pub async fn persist(&self) {
-        let followed = self.live_corpora();
-        for followed in &followed {
-            followed.persist(followed.lock().await).await;
-            if let Some(meaning) = &self.embedding_index {
-                meaning.persist(followed).await;
+        let corpora = self.live_corpora();
+        for corpus in &corpora {
+            corpus.persist(corpus.lock().await).await;
+            if let Some(index) = &self.embedding_index {
+                index.persist(corpus).await;
             }
         }
-        if let Some(meaning) = &self.embedding_index {
-            meaning.retain_only(&followed);
+        if let Some(index) = &self.embedding_index {
+            index.retain_only(&corpora);
         }
     }
 
-    /// Asks for the vectors of entries that have none, whenever there may be some. Goes on until whoever runs it
-    /// ends it.
+    /// Requests missing vectors of entries whenever there may be some. Never ends by itself.
     pub(crate) async fn embed_missing_loop(&self) {
-        let Some(meaning) = &self.embedding_index else { return };
-        let mut again = None;
+        let Some(index) = &self.embedding_index else { return };
+        let mut retry_at = None;
         loop {
-            match again {
-                None => meaning.work_available.notified().await,
+            match retry_at {
+                None => index.work_available.notified().await,
                 Some(at) => tokio::select! {
-                    () = meaning.work_available.notified() => {}
+                    () = index.work_available.notified() => {}
                     () = tokio::time::sleep_until(at) => {}
                 },
             }
-            again = None;
-            for followed in self.live_corpora() {
-                if meaning.embed_missing(&followed).await == FillOutcome::Incomplete {
-                    let soon = Instant::now() + EMBED_RETRY_DELAY;
-                    again = Some(meaning.backoff_until().unwrap_or(soon));
+            retry_at = None;
+            for corpus in self.live_corpora() {
+                if index.embed_missing(&corpus).await == FillOutcome::Incomplete {
+                    let default_retry = Instant::now() + EMBED_RETRY_DELAY;
+                    retry_at = Some(index.backoff_until().unwrap_or(default_retry));
                 }
             }
         }
     }
 
-    /// Keeps corpora a while after they changed. Goes on until whoever runs it ends it.
+    /// Writes corpora to their files some time after they changed. Never ends by itself.
     pub(crate) async fn persist_loop(&self) {
         loop {
             self.persist_needed.notified().await;
@@ -207,41 +212,41 @@ impl RecallService {
     }
 
     fn request_embeddings(&self) {
-        if let Some(meaning) = &self.embedding_index {
-            meaning.work_available.notify_one();
+        if let Some(index) = &self.embedding_index {
+            index.work_available.notify_one();
         }
     }
 
-    /// Returns a prompt's vector for somebody who waits, and has entries sent that have none: as many as are
-    /// answered for meanwhile.
+    /// Returns a prompt's vector for a caller that waits. Requests missing vectors of entries
+    /// meanwhile, as many as arrive in time.
     async fn query_vector_waiting(
         &self,
-        followed: &Arc<LiveCorpus>,
+        corpus: &Arc<LiveCorpus>,
         memories: &Memories,
         prompt: &str,
     ) -> Result<Option<QueryVector<'_>>, StoreError> {
-        let Some(meaning) = &self.embedding_index else { return Ok(None) };
-        meaning.load_from_disk(followed).await;
-        let texts = meaning.paths_without_text(followed);
-        followed.read_texts(memories, &texts).await;
-        let filling = tokio::time::timeout(meaning.wait_max(), meaning.embed_missing(followed));
-        let (vector, filled) = tokio::join!(meaning.embed_prompt(prompt), filling);
+        let Some(index) = &self.embedding_index else { return Ok(None) };
+        index.load_from_disk(corpus).await;
+        let texts = index.paths_without_text(corpus);
+        corpus.read_texts(memories, &texts).await;
+        let filling = tokio::time::timeout(index.wait_max(), index.embed_missing(corpus));
+        let (vector, filled) = tokio::join!(index.embed_prompt(prompt), filling);
         if filled != Ok(FillOutcome::Complete) {
             self.request_embeddings();
         }
-        Ok(vector.map(|vector| QueryVector { index: meaning, vector }))
+        Ok(vector.map(|vector| QueryVector { index, vector }))
     }
 
-    /// Returns a prompt's vector, if there is something to compare it with.
-    async fn query_vector(&self, followed: &LiveCorpus, prompt: &str) -> Option<QueryVector<'_>> {
-        let meaning = self.embedding_index.as_ref()?;
-        meaning.load_from_disk(followed).await;
+    /// Returns a prompt's vector, if there are vectors to compare it with.
+    async fn query_vector(&self, corpus: &LiveCorpus, prompt: &str) -> Option<QueryVector<'_>> {
+        let index = self.embedding_index.as_ref()?;
+        index.load_from_disk(corpus).await;
         self.request_embeddings();
-        let vector = if meaning.is_usable() { meaning.embed_prompt(prompt).await } else { None };
-        Some(QueryVector { index: meaning, vector: vector? })
+        let vector = if index.is_usable() { index.embed_prompt(prompt).await } else { None };
+        Some(QueryVector { index, vector: vector? })
     }
 
-    /// Returns the corpus of what these memories are.
+    /// Returns the corpus for the mounts of these memories.
     fn live_corpus(&self, memories: &Memories) -> Arc<LiveCorpus> {
         let name: String = memories
             .mounts()
@@ -252,57 +257,57 @@ impl RecallService {
             })
             .collect();
         let mut corpora = self.corpora.lock();
-        if let Some(followed) = corpora.get(&name) {
-            return Arc::clone(followed);
+        if let Some(corpus) = corpora.get(&name) {
+            return Arc::clone(corpus);
         }
-        let place = CorpusSlot::new(self.files.clone(), &name);
+        let slot = CorpusSlot::new(self.files.clone(), &name);
         let roots = memories.mounts().into_iter();
         let roots = roots.filter_map(|mount| Some((mount.mount, mount.key?.place)));
-        let followed = Arc::new(LiveCorpus::new(self.screen.clone(), place, roots.collect()));
-        corpora.insert(name, Arc::clone(&followed));
-        followed
+        let corpus = Arc::new(LiveCorpus::new(self.screen.clone(), slot, roots.collect()));
+        corpora.insert(name, Arc::clone(&corpus));
+        corpus
     }
 
-    /// Brings a corpus up to date.
+    /// Updates a corpus to the current files.
     async fn update(
         &self,
-        followed: &Arc<LiveCorpus>,
+        corpus: &Arc<LiveCorpus>,
         memories: &Memories,
     ) -> Result<(), StoreError> {
-        let place = followed.lock().await;
-        // Counted first: what changes from here on is looked at the next time.
-        let (changes, looked_at) = (self.change_count.load(Ordering::SeqCst), Instant::now());
-        let (surveyed, taken_up) =
-            tokio::join!(memories.scan_roots(), followed.load_from_disk(place, &self.screen));
-        let mut surveyed = surveyed?;
-        surveyed.retain(|one| !one.exceeds_untrusted_limit);
-        let marked = surveyed.iter().filter(|one| one.uses > 0);
-        let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
-        let (gone, new) = followed.diff(surveyed);
-        let mut update = Update { removed: gone, uses, ..Update::default() };
+        let guard = corpus.lock().await;
+        // Read first, so that a change during the scan causes another update.
+        let (change_count, scanned_at) = (self.change_count.load(Ordering::SeqCst), Instant::now());
+        let (scanned, loaded) =
+            tokio::join!(memories.scan_roots(), corpus.load_from_disk(guard, &self.screen));
+        let mut scanned = scanned?;
+        scanned.retain(|memory| !memory.exceeds_untrusted_limit);
+        let used_memories = scanned.iter().filter(|memory| memory.uses > 0);
+        let uses = used_memories.map(|memory| (memory.path.clone(), memory.uses)).collect();
+        let (removed, new) = corpus.diff(scanned);
+        let mut update = Update { removed, uses, ..Update::default() };
         let mut batches = new.chunks(CORPUS_BATCH).peekable();
-        let mut place = taken_up;
+        let mut guard = loaded;
         loop {
             let batch = batches.next().unwrap_or_default();
-            followed.read_memories(memories, batch, &mut update).await;
+            corpus.read_memories(memories, batch, &mut update).await;
             let is_last = batches.peek().is_none();
-            let current = is_last.then_some((changes, looked_at));
-            let Some(alone) = place else { return Ok(()) };
+            let current = is_last.then_some((change_count, scanned_at));
+            let Some(held_guard) = guard else { return Ok(()) };
             let next = Update { uses: update.uses.clone(), ..Update::default() };
             let update = std::mem::replace(&mut update, next);
-            // What may be shown is known before it counts as up to date: whoever gives up in between leaves it
-            // to be looked at again.
-            let taken_in = followed.apply_update(update, alone).await;
+            // Review status is refreshed before the corpus counts as current. If the update is
+            // cancelled in between, the next one repeats it.
+            let applied = corpus.apply_update(update, held_guard).await;
             if is_last {
-                followed.refresh_unreviewed(memories, current).await;
-                if taken_in.is_some_and(|place| place.drift > 0) {
+                corpus.refresh_unreviewed(memories, current).await;
+                if applied.is_some_and(|guard| guard.drift > 0) {
                     self.persist_needed.notify_one();
                 }
                 return Ok(());
             }
-            // Whoever is ended before the end goes on from here.
-            place = match taken_in {
-                Some(place) => followed.persist(place).await,
+            // If the process ends here, the next one continues from this batch.
+            guard = match applied {
+                Some(guard) => corpus.persist(guard).await,
                 None => None,
             };
         }
@@ -311,42 +316,42 @@ impl RecallService {
 
 #[async_trait]
 impl Retriever for RecallService {
-    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
-        if !asked.memories.features().has(Feature::Recall) {
+    fn try_retrieve(&self, query: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
+        if !query.memories.features().has(Feature::Recall) {
             return Some(Vec::new());
         }
-        let followed = self.live_corpus(&asked.memories);
-        // Somebody takes in what is new at this moment.
-        let held = followed.state.try_read()?;
-        let is_current = held.is_current(self.change_count.load(Ordering::SeqCst));
-        if !is_current || held.trust_version != asked.memories.trust_version() {
+        let corpus = self.live_corpus(&query.memories);
+        // If the lock is taken, an update is running, and the caller has to wait for it.
+        let state = corpus.state.try_read()?;
+        let is_current = state.is_current(self.change_count.load(Ordering::SeqCst));
+        if !is_current || state.trust_version != query.memories.trust_version() {
             return None;
         }
-        let may_be = |path: &MemoryPath, revision: &Revision| {
-            !asked.except.contains(path, revision) && !held.is_hidden_unrequested(path)
+        let is_eligible = |path: &MemoryPath, revision: &Revision| {
+            !query.except.contains(path, revision) && !state.is_hidden_unrequested(path)
         };
-        let found = held.try_top(&held.rank(&asked.prompt, None, may_be)).ok()?;
-        // What the words tell is not kept waiting. Where they tell nothing, an endpoint may.
-        let may_be_more =
-            || self.embedding_index.as_ref().is_some_and(|meaning| meaning.is_usable());
-        if found.is_empty() && may_be_more() { None } else { Some(found) }
+        let found = state.try_top(&state.rank(&query.prompt, None, is_eligible)).ok()?;
+        // Word matches are returned without waiting for the endpoint. Without any, its vectors may
+        // still find a memory.
+        let may_find_more = || self.embedding_index.as_ref().is_some_and(|index| index.is_usable());
+        if found.is_empty() && may_find_more() { None } else { Some(found) }
     }
 
     async fn retrieve(
         &self,
-        asked: RecallQuery,
+        query: RecallQuery,
         stop: CancellationToken,
     ) -> Result<Vec<RetrievedMemory>, RetrieveError> {
-        if !asked.memories.features().has(Feature::Recall) {
+        if !query.memories.features().has(Feature::Recall) {
             return Ok(Vec::new());
         }
-        let followed = self.live_corpus(&asked.memories);
-        self.update(&followed, &asked.memories).await?;
+        let corpus = self.live_corpus(&query.memories);
+        self.update(&corpus, &query.memories).await?;
         if stop.is_cancelled() {
             return Ok(Vec::new());
         }
-        let alike = self.query_vector(&followed, &asked.prompt).await;
-        Ok(followed.retrieve_unrequested(&asked, alike.as_ref()).await)
+        let query_vector = self.query_vector(&corpus, &query.prompt).await;
+        Ok(corpus.retrieve_unrequested(&query, query_vector.as_ref()).await)
     }
 }
 

@@ -1,8 +1,8 @@
-//! Recall with a model that chooses among what the ranker found.
+//! Recall with a model that chooses among the candidates of the ranker.
 //!
-//! The model is asked beside the turn, with a deadline of its own, and can only choose: what it says is numbers of
-//! candidates. Whatever goes wrong, what the ranker decided is recalled, and a model that failed is left alone for a while,
-//! in which prompts are answered at once again.
+//! The model is called in the background with its own deadline. It can only choose: its answer is a
+//! list of candidate numbers. After any error, the ranker's choice is shown. A model that failed is
+//! not called for a while, so that prompts are answered at once again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::recall_service::{RecallService, Shortlist, ShortlistEntry};
 use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
 use crate::runner::error_chain;
 
-/// Finds what fits a prompt as a [`RecallService`] does, and has a model choose among that.
+/// A retriever that recalls like [`RecallService`] and has a model choose among the candidates.
 #[derive(Clone, Debug)]
 pub struct Reranker(Arc<RerankerInner>);
 
@@ -38,31 +38,23 @@ struct RerankerInner {
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
     backoff: Mutex<Backoff>,
-    /// What it took in this process, by how it ended.
+    /// Totals in this process, by outcome.
     spending: Mutex<BTreeMap<&'static str, ModelSpending>>,
 }
 
 impl Reranker {
-    /// Returns one that has this model choose among what `recaller` finds, and notes in `tasks` what that takes.
+    /// Returns a reranker of the results of `recaller`. The model's work is recorded in `tasks`.
     pub(crate) fn new(
         (recaller, screen): (Arc<RecallService>, Screen),
         chat: Chat,
         tasks: Arc<dyn TaskStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (backoff, spent) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(RerankerInner {
-            recaller,
-            chat,
-            screen,
-            tasks,
-            clock,
-            backoff,
-            spending: spent,
-        }))
+        let (backoff, spending) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(RerankerInner { recaller, chat, screen, tasks, clock, backoff, spending }))
     }
 
-    /// Returns what the model did in this process so far, by its name and how that ended.
+    /// Returns the totals of the model in this process, by its name and the outcome.
     pub fn spending(&self) -> Vec<((String, &'static str), ModelSpending)> {
         let name = self.0.chat.name();
         self.0
@@ -73,48 +65,48 @@ impl Reranker {
             .collect()
     }
 
-    /// Asks the model which candidates fit; `None` if it does not say so. It is asked in a task of its own, which ends with
-    /// `stop`: what was asked for is noted also when nobody wants the answer any more.
+    /// Asks the model which candidates fit; `None` after an error. Runs in a task of its own that
+    /// ends with `stop`, so that the model's work is recorded even if the caller no longer waits.
     async fn ask_model(
         &self,
-        asked: &RecallQuery,
+        query: &RecallQuery,
         candidates: &[ShortlistEntry],
         stop: CancellationToken,
     ) -> Option<Vec<usize>> {
         let shown: Vec<RerankCandidate> =
             candidates.iter().map(|candidate| candidate.candidate.clone()).collect();
-        let (shared, workspace) = (Arc::clone(&self.0), Arc::clone(&asked.workspace));
-        let prompt = Arc::clone(&asked.prompt);
-        let (answer, answered) = oneshot::channel();
+        let (shared, workspace) = (Arc::clone(&self.0), Arc::clone(&query.workspace));
+        let prompt = Arc::clone(&query.prompt);
+        let (sender, receiver) = oneshot::channel();
         tokio::spawn(async move {
-            let (ledger, began) = (Ledger::default(), shared.clock.now());
-            let asking = rerank(&shared.chat, &prompt, &shown, RERANK_WAIT, &ledger);
-            let chosen = stop.run_until_cancelled(asking).await;
-            let ended = match &chosen {
+            let (ledger, began_at) = (Ledger::default(), shared.clock.now());
+            let request = rerank(&shared.chat, &prompt, &shown, RERANK_WAIT, &ledger);
+            let chosen = stop.run_until_cancelled(request).await;
+            let outcome = match &chosen {
                 None => "cancelled",
                 Some(Ok(_)) => "completed",
                 Some(Err(_)) => "fallback",
             };
             let chosen = chosen.and_then(|chosen| shared.record_outcome(chosen));
-            // Whoever asked may have gone.
-            drop(answer.send(chosen));
-            shared.record_work(&workspace, ledger.report(), began, ended).await;
+            // The caller may have gone.
+            drop(sender.send(chosen));
+            shared.record_work(&workspace, ledger.report(), began_at, outcome).await;
         });
-        answered.await.ok()?
+        receiver.await.ok()?
     }
 }
 
 impl RerankerInner {
-    /// Tells whether the model may be asked about a prompt. One with a secret is not sent.
-    fn may_ask(&self, asked: &RecallQuery) -> bool {
-        let features = asked.memories.features();
+    /// Checks whether the model may be called for a prompt. A prompt with a secret is not sent.
+    fn may_ask(&self, query: &RecallQuery) -> bool {
+        let features = query.memories.features();
         let has_secret = || {
-            let findings = self.screen.check(&asked.prompt, TextAuthor::Agent);
+            let findings = self.screen.check(&query.prompt, TextAuthor::Agent);
             findings.iter().any(|finding| finding.family == Family::Secrets)
         };
         features.has(Feature::Models)
             && features.has(Feature::Recall)
-            && !asked.prompt.trim().is_empty()
+            && !query.prompt.trim().is_empty()
             && self.backoff.lock().blocked_until().is_none()
             && !has_secret()
     }
@@ -126,87 +118,87 @@ impl RerankerInner {
                 Some(chosen)
             }
             Err(error) => {
-                let rests = self.backoff.lock().record_failure();
+                let backoff = self.backoff.lock().record_failure();
                 let why = error.redacted_message();
                 tracing::debug!(
                     model = self.chat.name(),
                     why,
-                    ?rests,
-                    "what the ranker decided is recalled, since the model failed"
+                    ?backoff,
+                    "the model failed; recall uses the ranker's choice"
                 );
                 None
             }
         }
     }
 
-    /// Notes what the model did. That it cannot be noted keeps nothing from being recalled.
+    /// Records the model's work. An error while recording does not affect recall.
     async fn record_work(
         &self,
         workspace: &str,
         report: RunReport,
-        began: Timestamp,
-        ended: &'static str,
+        began_at: Timestamp,
+        outcome: &'static str,
     ) {
-        self.spending.lock().entry(ended).or_default().add(&report);
-        let occasion = ModelRunInfo {
+        self.spending.lock().entry(outcome).or_default().add(&report);
+        let run = ModelRunInfo {
             workspace,
             task: None,
-            began_at: began,
+            began_at,
             ended_at: self.clock.now(),
-            outcome: ended,
-            // A person said something, and named the model for that.
+            outcome,
+            // The user wrote the prompt and configured this model, so the work counts as requested.
             is_background: false,
         };
-        let Some(work) = ModelWork::from_report(report, &occasion) else { return };
+        let Some(work) = ModelWork::from_report(report, &run) else { return };
         if let Err(error) = self.tasks.add_model_work(work.to_row()).await {
             let error = error_chain(&error);
-            tracing::warn!(error, "what a model did for recall is not noted");
+            tracing::warn!(error, "error while recording the work of a model for recall");
         }
     }
 
-    /// Puts what the model chose first, then what the ranker found and the model was not shown.
+    /// Returns the model's choice, then memories of the ranker that the model was not shown.
     fn apply_choice(&self, chosen: &[usize], shortlist: Shortlist) -> Vec<RetrievedMemory> {
-        let Shortlist { ranked: found, candidates } = shortlist;
-        let is_candidate = |found: &RetrievedMemory| {
-            candidates.iter().any(|candidate| candidate.memory.path == found.path)
+        let Shortlist { ranked, candidates } = shortlist;
+        let was_listed = |memory: &RetrievedMemory| {
+            candidates.iter().any(|candidate| candidate.memory.path == memory.path)
         };
-        let unseen: Vec<RetrievedMemory> =
-            found.into_iter().filter(|found| !is_candidate(found)).collect();
-        let chosen = chosen.iter().filter_map(|at| candidates.get(*at)).map(|candidate| {
+        let unlisted: Vec<RetrievedMemory> =
+            ranked.into_iter().filter(|memory| !was_listed(memory)).collect();
+        let chosen = chosen.iter().filter_map(|index| candidates.get(*index)).map(|candidate| {
             let mut selected = candidate.memory.clone();
             let reasons = std::mem::take(&mut selected.why);
             selected.why = [format!("chosen by {}", self.chat.name()), reasons].join("; ");
             selected
         });
-        chosen.chain(unseen).collect()
+        chosen.chain(unlisted).collect()
     }
 }
 
 #[async_trait]
 impl Retriever for Reranker {
-    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
-        let found = self.0.recaller.try_retrieve(asked)?;
-        let is_choice = self.0.recaller.has_choice(asked) && self.0.may_ask(asked);
-        if is_choice { None } else { Some(found) }
+    fn try_retrieve(&self, query: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
+        let found = self.0.recaller.try_retrieve(query)?;
+        let needs_model = self.0.recaller.has_choice(query) && self.0.may_ask(query);
+        if needs_model { None } else { Some(found) }
     }
 
     async fn retrieve(
         &self,
-        asked: RecallQuery,
+        query: RecallQuery,
         stop: CancellationToken,
     ) -> Result<Vec<RetrievedMemory>, RetrieveError> {
         let shared = &self.0;
-        let shortlist = shared.recaller.shortlist(&asked, &stop).await?;
-        if shortlist.candidates.len() < 2 || stop.is_cancelled() || !shared.may_ask(&asked) {
+        let shortlist = shared.recaller.shortlist(&query, &stop).await?;
+        if shortlist.candidates.len() < 2 || stop.is_cancelled() || !shared.may_ask(&query) {
             return Ok(shortlist.ranked);
         }
-        let chosen = self.ask_model(&asked, &shortlist.candidates, stop).await;
-        let mut found = match chosen {
+        let chosen = self.ask_model(&query, &shortlist.candidates, stop).await;
+        let mut memories = match chosen {
             Some(chosen) => shared.apply_choice(&chosen, shortlist),
             None => shortlist.ranked,
         };
-        // Seconds may have passed.
-        shared.recaller.retain_current(&asked, &mut found).await?;
-        Ok(found)
+        // Seconds may have passed since recall, and memories may have changed.
+        shared.recaller.retain_current(&query, &mut memories).await?;
+        Ok(memories)
     }
 }

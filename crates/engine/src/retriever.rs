@@ -1,4 +1,6 @@
-//! The port that finds what fits a prompt, and the values that cross it.
+//! The retriever interface, which finds the memories that fit a prompt, and its values.
+//!
+//! Implemented by [`RecallService`](crate::RecallService) and [`Reranker`](crate::Reranker).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,75 +15,76 @@ use memory::path::MemoryPath;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
-/// A memory that fits a prompt, or the part of one.
+/// A recalled memory, or a part of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetrievedMemory {
     /// The memory.
     pub path: MemoryPath,
-    /// Its revision when it was selected.
+    /// Its revision at the time of recall.
     pub revision: Revision,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// What of it fits; untrusted.
+    /// The part that fits; untrusted text.
     pub text: String,
-    /// When it was written.
+    /// Time of the last write.
     pub modified_at: Timestamp,
-    /// Why it was selected, for people.
+    /// The reason why it was chosen, for people.
     pub why: String,
-    /// Why it is marked: nobody here reviewed it.
+    /// The mark, if it was not reviewed here.
     pub mark: Option<Mark>,
 }
 
-/// What a selection is asked for.
+/// A recall request.
 #[derive(Clone, Debug)]
 pub struct RecallQuery {
     /// The workspace of the conversation.
     pub workspace: Arc<str>,
-    /// The memories that the conversation may see.
+    /// The memories that the conversation may use.
     pub memories: Memories,
-    /// What the person said.
+    /// The user's prompt.
     pub prompt: Arc<str>,
-    /// What the conversation was shown already.
+    /// The memories that the conversation was shown already.
     pub except: ShownSet,
 }
 
-/// What a model is shown beside a prompt, or behind the results of tools.
+/// The block that a model is shown beside a prompt or behind tool results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallBlock {
-    /// The block, which holds untrusted text as data.
+    /// The text of the block, which carries untrusted text as data.
     pub block: String,
-    /// The memories that are in it, in its order.
+    /// The memories in the block, in order.
     pub memories: Vec<RetrievedMemory>,
 }
 
 impl RecallBlock {
-    /// Returns the block of what was selected, as much of it as may be shown; `None` when nothing was.
-    pub fn render(found: &[RetrievedMemory], now: Timestamp) -> Option<Self> {
-        let items: Vec<_> = found.iter().map(recalled_item).collect();
+    /// Renders a block of memories, within the token limit; `None` if there are none.
+    pub fn render(retrieved: &[RetrievedMemory], now: Timestamp) -> Option<Self> {
+        let items: Vec<_> = retrieved.iter().map(recalled_item).collect();
         let rendered = recalled::render(&items, RECALLED_TOKENS_DEFAULT, now)?;
-        let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
+        let memories =
+            rendered.shown.iter().filter_map(|&index| retrieved.get(index).cloned()).collect();
         Some(Self { block: rendered.text, memories })
     }
 }
 
-/// The reason why nothing was selected.
+/// The reason why recall failed.
 pub type RetrieveError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Finds what fits a prompt.
+/// A source of memories that fit a prompt.
 #[async_trait]
 pub trait Retriever: std::fmt::Debug + Send + Sync {
-    /// Returns what fits, the best first, if that can be said here and now, within a millisecond.
-    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>>;
+    /// Returns the fitting memories, best first, if the answer is available within a millisecond.
+    fn try_retrieve(&self, query: &RecallQuery) -> Option<Vec<RetrievedMemory>>;
 
-    /// Returns what fits, the best first. Takes the time that it needs; ends early when it is stopped.
+    /// Returns the fitting memories, best first. May take longer; ends early when `stop` fires.
     async fn retrieve(
         &self,
-        asked: RecallQuery,
+        query: RecallQuery,
         stop: CancellationToken,
     ) -> Result<Vec<RetrievedMemory>, RetrieveError>;
 }
 
-/// What a conversation was shown: memories, each as it was then.
+/// The memories that a conversation was shown, each with its revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownSet(Arc<HashSet<ShortDigest>>);
 
@@ -89,12 +92,12 @@ pub struct ShownSet(Arc<HashSet<ShortDigest>>);
 pub(crate) type ShortDigest = u64;
 
 impl ShownSet {
-    /// Returns what has these digests.
+    /// Returns the set with these digests.
     pub(crate) fn from_digests(digests: impl IntoIterator<Item = ShortDigest>) -> Self {
         Self(Arc::new(digests.into_iter().collect()))
     }
 
-    /// Tells whether a memory was shown as it is in this revision.
+    /// Checks whether a memory was shown in this revision.
     pub fn contains(&self, path: &MemoryPath, revision: &Revision) -> bool {
         self.0.contains(&shown_key(path, revision))
     }
@@ -105,7 +108,7 @@ fn recalled_item(selected: &RetrievedMemory) -> RecalledItem<'_> {
     RecalledItem { path, title, text, saved_at: *modified_at, mark: *mark }
 }
 
-/// Returns what stands for a memory as it is in a revision.
+/// Returns the key of a memory in a revision.
 pub(crate) fn shown_key(path: &MemoryPath, revision: &Revision) -> ShortDigest {
     short_digest(format!("{path}\0{revision}").as_bytes())
 }

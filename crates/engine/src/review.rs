@@ -1,8 +1,10 @@
-//! Background review: every so many turns a bounded agent looks for what is worth keeping.
+//! Background reviews: after every few turns, a bounded agent reads the conversation for facts
+//! worth saving.
 //!
-//! A conversation keeps what was said since its last review, and a mark that only grows. When enough turns have passed,
-//! the mark moves and a task is queued in one transaction: so a review is begun once, however processes die. The lane
-//! does it as any other task, when nothing else waits.
+//! The record of a conversation holds the messages since its last review, and the turn up to which
+//! it was reviewed. When a review is due, that turn advances and a task is queued in one
+//! transaction, so that each review is queued once, even after a crash. The lane runs it like any
+//! other task, when no other task waits.
 
 use std::time::Duration;
 
@@ -17,23 +19,23 @@ use state::{NewTask, StateError};
 use crate::lane::Lanes;
 use crate::task::{CuratorRequest, Requester, TaskId, TaskKind, record, without_secrets};
 
-/// By which way a change came in that a review made.
+/// The origin recorded for changes by reviews.
 const ORIGIN: &str = "background_review";
 
-/// What is said of a text that was cut.
+/// Appended to a text that was cut.
 const TRUNCATION_MARK: &str = " […]";
 
-/// How far behind a cut a secret may reach that begins before it, in bytes.
+/// Size in bytes of a secret that may extend beyond a cut.
 const SECRET_BYTES_MAX: usize = 8 * 1024;
 
-/// When conversations are reviewed although nobody asks.
+/// The settings of background reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReviewSettings {
-    /// After so many turns of a person; 0 is never.
+    /// Number of user turns between reviews; 0 disables them.
     pub interval: u64,
-    /// How long a review may take.
+    /// Time limit of a review.
     pub wait: Duration,
-    /// Whether people are told of what was saved.
+    /// Whether the user is notified of saved memories.
     pub verbose: bool,
 }
 
@@ -43,49 +45,53 @@ impl Default for ReviewSettings {
     }
 }
 
-/// What a host tells of a turn that has ended.
+/// A host's report of a finished turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnReport {
-    /// What was said in it, in its order. What the person said may be left out if it was told as a prompt.
+    /// The messages of the turn, in order. User messages may be missing if they were reported as
+    /// prompts.
     pub messages: Vec<(MessageRole, String)>,
-    /// Whether the model wrote memories in it. What was said until then needs no review.
+    /// Whether the model wrote memories in it. The messages until then need no review.
     pub wrote_memory: bool,
 }
 
-/// What was said in some turns.
+/// The messages of a range of turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReviewSpan {
-    /// The first and the last of them, counted from 1.
+    /// First and last turn, counted from 1.
     pub(crate) turns: (u64, u64),
-    /// What was said, the oldest first.
+    /// The messages, oldest first.
     pub(crate) messages: Vec<(MessageRole, String)>,
 }
 
-/// Begins reviews of the conversations of a process.
+/// Queues reviews of the conversations of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct ReviewScheduler {
     pub(crate) lanes: Lanes,
     pub(crate) settings: ReviewSettings,
-    /// Whether a model does it, so that it counts as work that nobody asked for.
+    /// Whether a model runs the review, so that it counts as unrequested work.
     pub(crate) by_model: bool,
 }
 
 impl ReviewScheduler {
-    /// Tells whether the conversations of a workspace are reviewed.
+    /// Checks whether conversations of a workspace are reviewed.
     pub(crate) fn is_enabled(&self, workspace: &str) -> bool {
         self.settings.interval > 0 && self.lanes.may_review(workspace)
     }
 
-    /// Tells whether there is still something left for today of what models may take. What was said stays for later else.
+    /// Checks whether the token budget of models allows a review now. If not, the messages stay for
+    /// a later one.
     pub(crate) async fn is_within_budget(&self) -> Result<bool, StateError> {
         if !self.by_model || !self.lanes.is_over_budget().await? {
             return Ok(true);
         }
-        tracing::info!("a review waits: models took as much as `models.background_tokens` allows");
+        tracing::info!(
+            "a review is postponed: models used the tokens that `models.background_tokens` allows"
+        );
         Ok(false)
     }
 
-    /// Tells whether they are also reviewed when what the model knows is compacted.
+    /// Checks whether conversations are also reviewed before a compaction.
     pub(crate) fn reviews_before_compaction(&self, workspace: &str) -> bool {
         self.lanes.has_feature(workspace, Feature::Harvest)
     }
@@ -93,22 +99,22 @@ impl ReviewScheduler {
     /// Returns the task of a review.
     pub(crate) fn task(
         (session, workspace): (&str, &str),
-        stretch: ReviewSpan,
-        moment: ReviewTrigger,
+        span: ReviewSpan,
+        trigger: ReviewTrigger,
         at: Timestamp,
     ) -> NewTask {
-        let ReviewSpan { turns, messages: said } = stretch;
-        let said = said.into_iter().enumerate();
-        let message = |(at, (role, text)): (usize, (MessageRole, String))| ReviewMessage {
-            id: format!("m{}", at + 1),
+        let ReviewSpan { turns, messages } = span;
+        let messages = messages.into_iter().enumerate();
+        let message = |(index, (role, text)): (usize, (MessageRole, String))| ReviewMessage {
+            id: format!("m{}", index + 1),
             role,
             text,
         };
         let request = CuratorRequest::Review(ReviewRequest {
             session: session.to_owned(),
             turns,
-            trigger: moment,
-            messages: said.map(message).collect(),
+            trigger,
+            messages: messages.map(message).collect(),
         });
         NewTask {
             id: TaskId::new(TaskKind::Review).to_string(),
@@ -121,51 +127,52 @@ impl ReviewScheduler {
     }
 }
 
-/// Who asks for a review, which nobody asks for.
+/// Returns the requester of background reviews.
 fn reviewer() -> Requester {
     Requester { client: None, trust: Trust::Background, origin: ORIGIN.to_owned() }
 }
 
-/// Tells whether nobody asked for a task since it is a review.
-pub(crate) fn is_review(asker: &Requester) -> bool {
-    asker.origin == ORIGIN
+/// Checks whether a task is a background review.
+pub(crate) fn is_review(requester: &Requester) -> bool {
+    requester.origin == ORIGIN
 }
 
-/// Returns a message as it may be kept until its review: without what Lukasa itself had shown, without secrets, not long.
-/// `None` if nothing is left, or if a tool said it: that is no evidence of anything.
+/// Returns a message as it may be stored until its review: without blocks that Lukasa inserted,
+/// without secrets, cut to its limit. `None` if no text remains, or for a tool's message, which is
+/// no evidence.
 pub(crate) fn message_for_review(role: MessageRole, text: &str) -> Option<String> {
     let bytes_max = match role {
         MessageRole::User => USER_MESSAGE_BYTES_MAX,
         MessageRole::Assistant => REPLY_BYTES_MAX,
         MessageRole::Tool => return None,
     };
-    let said = strip_blocks(text);
-    let said = said.trim();
-    // A secret that the cut goes through is found only if it is looked for before.
-    let (looked, _) = said.split_at(said.floor_char_boundary(bytes_max + SECRET_BYTES_MAX));
-    let mut kept = redact(looked);
-    if said.len() > bytes_max || kept.len() > bytes_max {
-        kept.truncate(kept.floor_char_boundary(bytes_max));
-        kept.push_str(TRUNCATION_MARK);
+    let message = strip_blocks(text);
+    let message = message.trim();
+    // A secret that spans the cut is only found in the uncut text.
+    let (scanned, _) = message.split_at(message.floor_char_boundary(bytes_max + SECRET_BYTES_MAX));
+    let mut stored = redact(scanned);
+    if message.len() > bytes_max || stored.len() > bytes_max {
+        stored.truncate(stored.floor_char_boundary(bytes_max));
+        stored.push_str(TRUNCATION_MARK);
     }
-    (!kept.is_empty()).then_some(kept)
+    (!stored.is_empty()).then_some(stored)
 }
 
-/// Takes secrets out, line by line: a line without one stays as it is.
+/// Removes secrets line by line; a line without one stays unchanged.
 fn redact(text: &str) -> String {
     if without_secrets(text) == text {
         return text.to_owned();
     }
     let lines: Vec<_> = text.lines().map(without_secrets).collect();
     let joined = lines.join("\n");
-    // A secret over several lines, such as a private key, is found in the whole alone.
+    // A secret over several lines, such as a private key, is only found in the whole text.
     without_secrets(&joined).into_owned()
 }
 
-/// Takes out the blocks in which models are shown memories.
+/// Removes the blocks in which models are shown memories.
 fn strip_blocks(text: &str) -> String {
     let mut rest = text;
-    let mut kept = String::new();
+    let mut remaining = String::new();
     'text: while let Some((before, block)) = rest.split_once('<') {
         for tag in TAGS {
             let is_opened =
@@ -173,18 +180,18 @@ fn strip_blocks(text: &str) -> String {
             if !is_opened {
                 continue;
             }
-            kept.push_str(before);
+            remaining.push_str(before);
             let end = format!("</{tag}>");
-            // A block without an end takes the rest with it.
+            // A block without an end tag extends to the end of the text.
             rest = block.split_once(end.as_str()).map_or("", |(_, behind)| behind);
             continue 'text;
         }
-        kept.push_str(before);
-        kept.push('<');
+        remaining.push_str(before);
+        remaining.push('<');
         rest = block;
     }
-    kept.push_str(rest);
-    kept
+    remaining.push_str(rest);
+    remaining
 }
 
 #[cfg(test)]
@@ -192,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lukasa_had_shown_is_no_evidence() {
+    fn blocks_inserted_by_lukasa_are_removed() {
         let shown = "<recalled_memories>\nalways use tabs\n</recalled_memories>\nfix it <b>now</b>";
         assert_eq!(
             message_for_review(MessageRole::User, shown).as_deref(),
@@ -207,25 +214,28 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_kept_and_the_other_lines_are() {
-        let said =
+    fn secrets_are_removed_and_other_lines_stay() {
+        let message =
             "I prefer tabs.\nThe key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123 for now.\nThanks.";
-        let kept = message_for_review(MessageRole::User, said).unwrap();
-        assert!(!kept.contains("ghp_"), "{kept}");
-        assert!(kept.starts_with("I prefer tabs.\n") && kept.ends_with("\nThanks."), "{kept}");
+        let stored = message_for_review(MessageRole::User, message).unwrap();
+        assert!(!stored.contains("ghp_"), "{stored}");
+        assert!(
+            stored.starts_with("I prefer tabs.\n") && stored.ends_with("\nThanks."),
+            "{stored}"
+        );
         let key =
             "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7bq2\n-----END RSA PRIVATE KEY-----";
-        let kept = super::message_for_review(MessageRole::User, key).unwrap_or_default();
-        assert!(!kept.contains("MIIEow"), "{kept}");
+        let stored = super::message_for_review(MessageRole::User, key).unwrap_or_default();
+        assert!(!stored.contains("MIIEow"), "{stored}");
     }
 
     #[test]
-    fn a_long_message_is_cut_at_a_character() {
-        let kept =
+    fn a_long_message_is_cut_at_a_character_boundary() {
+        let stored =
             message_for_review(MessageRole::User, &"é".repeat(USER_MESSAGE_BYTES_MAX)).unwrap();
         assert!(
-            kept.len() <= USER_MESSAGE_BYTES_MAX + TRUNCATION_MARK.len()
-                && kept.ends_with(TRUNCATION_MARK)
+            stored.len() <= USER_MESSAGE_BYTES_MAX + TRUNCATION_MARK.len()
+                && stored.ends_with(TRUNCATION_MARK)
         );
         for behind in 0..40 {
             let said = format!(

@@ -1,7 +1,8 @@
-//! Who carries a task out: the port, and the curator of this process behind it.
+//! The runner interface, which executes tasks, and its implementation by the curator of this
+//! process.
 //!
-//! A runner reads memories, edits a draft and reports what it did. It commits nothing, keeps nothing and
-//! publishes nothing: the lane does.
+//! A runner reads memories, edits a draft and reports a result. It commits, stores and publishes
+//! nothing; the lane does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,27 +31,28 @@ use crate::workspace::Workspace;
 pub struct Job {
     /// The task.
     pub task: TaskId,
-    /// What is asked for.
+    /// The request.
     pub request: CuratorRequest,
-    /// Where.
+    /// The workspace.
     pub workspace: Workspace,
-    /// Where it is noted what models do for it.
+    /// The ledger that records the work of models.
     pub ledger: Arc<Ledger>,
 }
 
-/// Why an attempt came to nothing.
+/// The reason why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// A memory changed while it was being decided upon: decide anew, on a new draft.
-    #[error("a memory changed meanwhile")]
+    /// A memory changed while it was being decided on. The task must be decided again on a new
+    /// draft.
+    #[error("a memory changed in the meantime")]
     Conflict,
-    /// The task is to be given up.
+    /// The task fails for good.
     #[error(transparent)]
     Failed(#[from] TaskError),
 }
 
 impl RunError {
-    /// Says what becomes of a task of this kind that the store refuses or fails.
+    /// Converts an error of the store into the result of a task of this kind.
     pub(crate) fn from_store(kind: TaskKind, error: &StoreError) -> Self {
         let code = match error.code() {
             MemoryErrorCode::Conflict => return Self::Conflict,
@@ -63,23 +65,23 @@ impl RunError {
         let failed = TaskError::new(code).caused_by(error.code());
         Self::Failed(match error {
             StoreError::Refused(refusal) => failed.with_details(&refusal.to_string()),
-            // The rest names files of this machine, which are nobody else's business.
+            // Other errors name files of this machine, which other clients must not see.
             _ => failed.with_details(error.code().meaning()),
         })
     }
 }
 
-/// Carries tasks out: reads memories, edits a draft, and commits nothing.
+/// Executes tasks: reads memories, edits a draft, and commits nothing.
 #[async_trait]
 pub trait Runner: fmt::Debug + Send + Sync {
-    /// Returns the word that a run is recorded with.
+    /// Returns the name that a run is recorded with.
     fn name(&self) -> &'static str;
 
-    /// Tells whether tasks of this workspace can be done at all.
+    /// Checks whether tasks of this workspace can run.
     async fn available(&self, workspace: &Workspace) -> Result<bool, TaskError>;
 
-    /// Does the work on a draft. When `stop` is cancelled it comes to an end soon; what it returns then
-    /// is of no interest, and neither is the draft.
+    /// Runs a task on a draft. After `stop` is cancelled it ends soon; its result and the draft are
+    /// then ignored.
     async fn run(
         &self,
         job: &Job,
@@ -88,16 +90,16 @@ pub trait Runner: fmt::Debug + Send + Sync {
         stop: &CancellationToken,
     ) -> Result<TaskResult, RunError>;
 
-    /// Returns how often a task may be decided anew because memories changed meanwhile.
+    /// Returns the maximum number of decisions on a task when memories keep changing.
     fn decisions_max(&self) -> u32 {
         TASK_DECISIONS_MAX
     }
 
-    /// Lets go of what it keeps only so that the next task takes less time: nobody asked for one for a while.
+    /// Drops caches after an idle period.
     fn trim_caches(&self) {}
 }
 
-/// The runner that asks a curator in this process.
+/// The runner that uses a curator in this process.
 pub struct LocalRunner {
     curator: Curator<Arc<dyn Clock>>,
     deadline: Duration,
@@ -111,19 +113,19 @@ impl fmt::Debug for LocalRunner {
 }
 
 impl LocalRunner {
-    /// Returns a runner that asks this curator.
+    /// Returns a runner that uses this curator.
     pub const fn new(curator: Curator<Arc<dyn Clock>>) -> Self {
         Self { curator, deadline: TASK_RUNNER_WAIT, review_wait: REVIEW_WAIT_DEFAULT }
     }
 
-    /// Returns the runner with another time after which it gives up.
+    /// Returns the runner with another time limit.
     #[must_use]
     pub const fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Returns the runner with another time after which it gives a review up.
+    /// Returns the runner with another time limit for reviews.
     #[must_use]
     pub const fn with_review_wait(mut self, wait: Duration) -> Self {
         self.review_wait = wait;
@@ -137,15 +139,15 @@ impl LocalRunner {
         draft: &mut Draft,
     ) -> Result<TaskResult, CurateError> {
         let mut result: TaskResult = match request {
-            CuratorRequest::Remember(asked) => {
-                self.curator.remember(memories, draft, asked, ledger).await?.into()
+            CuratorRequest::Remember(request) => {
+                self.curator.remember(memories, draft, request, ledger).await?.into()
             }
-            CuratorRequest::Forget(asked) => {
-                self.curator.forget(memories, draft, asked, ledger).await?.into()
+            CuratorRequest::Forget(request) => {
+                self.curator.forget(memories, draft, request, ledger).await?.into()
             }
-            CuratorRequest::Review(asked) => {
-                let asked = (asked, self.review_wait);
-                self.curator.review(memories, draft, asked, ledger).await?.into()
+            CuratorRequest::Review(request) => {
+                let request = (request, self.review_wait);
+                self.curator.review(memories, draft, request, ledger).await?.into()
             }
             CuratorRequest::Dream => self.curator.dream(memories, draft, ledger).await?.into(),
         };
@@ -157,7 +159,7 @@ impl LocalRunner {
 }
 
 impl From<RememberReport> for TaskResult {
-    fn from(of: RememberReport) -> Self {
+    fn from(report: RememberReport) -> Self {
         let RememberReport {
             summary,
             changed_paths: touched,
@@ -165,22 +167,22 @@ impl From<RememberReport> for TaskResult {
             changes,
             proposals,
             edits: _,
-        } = of;
+        } = report;
         let details = TaskDetails::Remember { files_touched: touched };
         Self { summary, scopes, changes, proposals: TaskProposals::Unstored(proposals), details }
     }
 }
 
 impl From<ForgetReport> for TaskResult {
-    fn from(of: ForgetReport) -> Self {
-        let ForgetReport { summary, removed, topics, scopes, changes, candidates, .. } = of;
+    fn from(report: ForgetReport) -> Self {
+        let ForgetReport { summary, removed, topics, scopes, changes, candidates, .. } = report;
         let details = TaskDetails::Forget { removed, topics, candidates };
         Self { summary, scopes, changes, proposals: TaskProposals::Unstored(Vec::new()), details }
     }
 }
 
 impl From<DreamReport> for TaskResult {
-    fn from(of: DreamReport) -> Self {
+    fn from(report: DreamReport) -> Self {
         let DreamReport {
             summary,
             topics,
@@ -189,14 +191,14 @@ impl From<DreamReport> for TaskResult {
             changes,
             proposals,
             ..
-        } = of;
+        } = report;
         let details = TaskDetails::Dream { topics, deduped };
         Self { summary, scopes, changes, proposals: TaskProposals::Unstored(proposals), details }
     }
 }
 
 impl From<ReviewReport> for TaskResult {
-    fn from(of: ReviewReport) -> Self {
+    fn from(report: ReviewReport) -> Self {
         let ReviewReport {
             summary,
             changed_paths: touched,
@@ -205,7 +207,7 @@ impl From<ReviewReport> for TaskResult {
             proposals,
             skipped,
             ..
-        } = of;
+        } = report;
         let details = TaskDetails::Review { files_touched: touched, skipped };
         Self { summary, scopes, changes, proposals: TaskProposals::Unstored(proposals), details }
     }
@@ -252,7 +254,7 @@ impl Runner for LocalRunner {
             CurateError::Agent(error) => TaskError::from_agent(kind, &error).into(),
             CurateError::Store(error) => {
                 if !matches!(error, StoreError::Refused(_)) {
-                    tracing::warn!(task = %job.task, error = %error_chain(&error), "memories failed a task");
+                    tracing::warn!(task = %job.task, error = %error_chain(&error), "a task failed with an error of the store");
                 }
                 RunError::from_store(kind, &error)
             }
@@ -260,21 +262,21 @@ impl Runner for LocalRunner {
     }
 }
 
-/// How many causes of an error are told: a chain may be a circle.
+/// Maximum number of causes of an error that are listed, because a chain may be cyclic.
 const CAUSES_MAX: usize = 8;
 
-/// Returns an error with its causes, for the log: without credentials, line breaks and what nobody sees,
-/// and cut where it is long.
+/// Returns an error with its causes, for the log: without credentials, line breaks and invisible
+/// characters, and cut to a limit.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
+    let mut text = error.to_string();
     let mut cause = error.source();
     for _ in 0..CAUSES_MAX {
         let Some(deeper) = cause else { break };
-        told.push_str(": ");
-        told.push_str(&deeper.to_string());
+        text.push_str(": ");
+        text.push_str(&deeper.to_string());
         cause = deeper.source();
     }
-    crate::task::redact_for_display(&told).unwrap_or_default()
+    crate::task::redact_for_display(&text).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What tasks and sessions did, each as one, from history: tasks themselves are forgotten soon after their end.
+//! The changes of tasks and sessions, grouped into runs from history. Tasks themselves are deleted
+//! some time after their end.
 
 use std::collections::BTreeSet;
 
@@ -7,35 +8,35 @@ use memory::clock::Timestamp;
 use memory::path::MemoryPath;
 use store::{ChangesQuery, Memories, StoreError};
 
-/// Changes that are looked through for one page of runs.
+/// Maximum number of changes read for one page of runs.
 const CHANGES_READ_MAX: usize = 2_000;
 
-/// Changes that are read at once.
+/// Number of changes read at a time.
 const RUN_CHANGES_AT_ONCE: usize = 500;
 
-/// What a run was.
+/// The origin of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RunSource {
-    /// The task of this id.
+    /// The task with this id.
     Task(String),
-    /// The session that a host or a program called so.
+    /// The session with this name, given by a host or program.
     Session(String),
 }
 
-/// What one task or one session changed.
+/// The changes of one task or one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRun {
-    /// Which.
+    /// The task or session.
     pub source: RunSource,
-    /// Who it was.
+    /// The actor of the changes.
     pub actor: Actor,
-    /// The program that called, as it named itself.
+    /// The name of the calling program.
     pub client: Option<String>,
-    /// The model that asked for the last of the changes, if one did and said so.
+    /// The model that requested the last change, if known.
     pub model: Option<String>,
-    /// When the first change was made.
+    /// Time of the first change.
     pub started_at: Timestamp,
-    /// When the last one was.
+    /// Time of the last change.
     pub ended_at: Timestamp,
     /// The changes, newest first.
     pub changes: Vec<ChangeId>,
@@ -43,16 +44,16 @@ pub struct HistoryRun {
     pub memories: BTreeSet<MemoryPath>,
 }
 
-/// Runs, the one that changed something last first.
+/// A page of runs, ordered by their last change, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPage {
-    /// The runs. One that goes on in changes of the next page is on that page too, with those.
+    /// The runs. A run with changes on the next page appears there again, with those changes.
     pub runs: Vec<HistoryRun>,
-    /// The next page begins before this change; `None` on the last.
+    /// The change below which the next page starts; `None` on the last page.
     pub next: Option<ChangeId>,
 }
 
-/// Returns the runs among the changes before this one, about `max` of them.
+/// Returns the runs among the changes before `before`, about `max` of them.
 pub async fn runs(
     memories: &Memories,
     before: Option<ChangeId>,
@@ -76,21 +77,21 @@ pub async fn runs(
 }
 
 impl RunPage {
-    /// Counts a change that is older than all before it.
+    /// Adds a change, which must be older than all changes added before.
     fn add(&mut self, change: &MemoryChange, memories: &Memories) {
-        let said = &change.provenance;
-        let of = match (&said.task, &said.session) {
+        let provenance = &change.provenance;
+        let source = match (&provenance.task, &provenance.session) {
             (Some(task), _) => RunSource::Task(task.clone()),
             (None, Some(session)) => RunSource::Session(session.clone()),
             (None, None) => return,
         };
-        let same = |run: &HistoryRun| run.source == of && run.client == said.client;
-        let at = self.runs.iter().position(same).unwrap_or_else(|| {
+        let same = |run: &HistoryRun| run.source == source && run.client == provenance.client;
+        let index = self.runs.iter().position(same).unwrap_or_else(|| {
             self.runs.push(HistoryRun {
-                source: of.clone(),
-                actor: said.actor,
-                client: said.client.clone(),
-                model: said.model.clone(),
+                source: source.clone(),
+                actor: provenance.actor,
+                client: provenance.client.clone(),
+                model: provenance.model.clone(),
                 started_at: change.at,
                 ended_at: change.at,
                 changes: Vec::new(),
@@ -98,7 +99,7 @@ impl RunPage {
             });
             self.runs.len() - 1
         });
-        let run = &mut self.runs[at];
+        let run = &mut self.runs[index];
         run.started_at = change.at;
         run.changes.push(change.id);
         for file in &change.files {

@@ -1,7 +1,8 @@
-//! What a model is shown, gathered: memories, how they are used, pins and context files become the parts of a
-//! segment.
+//! Gathers the context of a segment: memories, their usage, pins and context files become the parts
+//! that a model is shown.
 //!
-//! Gathering is here, deciding is in `context`. Nothing is written, and nothing counts as a use.
+//! This module collects the data. The crate `context` decides what is shown and renders it. Nothing
+//! is written, and nothing counts as a use of a memory.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,33 +24,33 @@ use store::{
     StoreError, Unreviewed,
 };
 
-/// What stands for the description of a memory that came with a repository and that screening objects to.
+/// Description shown in place of that of a memory from a repository that screening objects to.
 const FLAGGED_TEXT: &str = "(screening objects to this memory)";
 
-/// What stands for the description of one that came with a repository and that nobody here reviewed.
-const UNREVIEWED_TEXT: &str = "(came with the repository; nobody here reviewed it)";
+/// Description shown in place of that of a memory from a repository that was not reviewed here.
+const UNREVIEWED_TEXT: &str = "(came with the repository; not reviewed here)";
 
-/// What stands for the description of one that an agent wrote after it had read such a text.
+/// Description shown in place of that of a memory that an agent wrote after reading such a text.
 const INFLUENCED_TEXT: &str =
-    "(an agent wrote it after it had read unreviewed text; nobody reviewed it)";
+    "(an agent wrote it after it had read unreviewed text; not reviewed since)";
 
-/// Memories that are read at a time for the hot set; so many are most often enough.
+/// Number of memories read at a time for the hot set. One batch is usually enough.
 const READ_BATCH: usize = 2 * HOT_ITEMS_MAX;
 
-/// What a model is given at the beginning of a segment, and why.
+/// The context of a model at the start of a segment, and the reasons for it.
 #[derive(Clone, Debug)]
 pub struct SegmentReport {
-    /// What it is given.
+    /// The parts that the model is given.
     pub segment: Segment,
-    /// What it knows by that of which memories there are; deltas go on from here.
+    /// The memories that the model knows from it; later deltas are relative to this.
     pub shown_index: ShownIndex,
-    /// The context files in it, in their order, each followed by what it imports first.
+    /// The context files in it, in order, each followed by its imports in order of first use.
     pub files: Vec<ShownFile>,
     /// The context files and imports that are not in it.
     pub skipped: Vec<SkippedContextSource>,
-    /// The memories that were tried for the hot set, the warmest first.
+    /// The memories considered for the hot set, warmest first.
     pub hot: Vec<HotSetEntry>,
-    /// How many memories the index is of.
+    /// Number of memories covered by the index.
     pub memories: usize,
 }
 
@@ -58,98 +59,97 @@ pub struct SegmentReport {
 pub struct ContextText {
     /// The text; empty if there are none.
     pub text: String,
-    /// The files in it, each followed by what it imports first.
+    /// The files in it, each followed by its imports in order of first use.
     pub files: Vec<ShownFile>,
     /// The files and imports that are not in it.
     pub skipped: Vec<SkippedContextSource>,
 }
 
-/// A context file that is shown, or what it imports.
+/// A context file that is shown, or an import of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why it is loaded.
+    /// The reason why it is loaded.
     pub scope: LoadScope,
     /// The file that imports it; `None` for a context file itself.
     pub parent: Option<PathBuf>,
-    /// The bytes of a context file as it is shown, with imports; those of an import as it is.
+    /// Size in bytes: of a context file as shown, with imports; of an import on its own.
     pub bytes: usize,
-    /// Its tokens, counted in the same way.
+    /// Size in tokens, counted in the same way.
     pub tokens: usize,
-    /// Whether it was cut to its share of the tokens.
+    /// Whether it was cut to its share of the token budget.
     pub is_cut: bool,
 }
 
-/// A memory that was tried for the hot set.
+/// A memory considered for the hot set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotSetEntry {
-    /// Where it is.
+    /// Path of the memory.
     pub path: MemoryPath,
     /// Whether a person pinned it.
     pub pinned: bool,
-    /// How often it was used on this host.
+    /// Number of uses on this host.
     pub uses: u64,
-    /// What that is worth now.
+    /// Present heat: its uses, weighted by age.
     pub heat: f64,
     /// Whether it is in the hot set.
     pub shown: bool,
-    /// Whether it is kept out since nobody here reviewed it.
+    /// Whether it is kept out because it was not reviewed here.
     pub unreviewed: bool,
-    /// The revision that is shown, if all of it is.
+    /// The revision shown, if the whole text is shown.
     pub full_revision: Option<Revision>,
 }
 
-/// Which memories there are, looked at to be compared with what a model was told.
+/// The current list of memories, for comparison with the one that a model was shown.
 #[derive(Clone, Debug)]
 pub(crate) struct CurrentIndex {
-    /// Whether the index is on.
+    /// Whether the index feature is on.
     is_enabled: bool,
     listing: Listing,
-    /// How memories are shown that nobody here reviewed, of what was not told yet.
+    /// Display statuses of the memories that the model was not shown yet.
     statuses: HashMap<MemoryPath, DisplayStatus>,
 }
 
 impl CurrentIndex {
-    /// Looks at the memories.
-    pub(crate) async fn new(memories: &Memories, told: &ShownIndex) -> Result<Self, StoreError> {
-        let is_told = memories.features().has(Feature::ContextIndex);
-        let listing = if is_told { memories.list(None).await? } else { Listing::default() };
+    pub(crate) async fn new(memories: &Memories, shown: &ShownIndex) -> Result<Self, StoreError> {
+        let is_enabled = memories.features().has(Feature::ContextIndex);
+        let listing = if is_enabled { memories.list(None).await? } else { Listing::default() };
         let is_new =
-            |listed: &&MemoryEntry| !told.contains(&listed.path, listed.bytes, listed.modified_at);
+            |listed: &&MemoryEntry| !shown.contains(&listed.path, listed.bytes, listed.modified_at);
         let new = listing.memories.iter().filter(is_new);
         let new: Vec<_> = new.map(|listed| (&listed.path, None)).collect();
-        let standing = display_statuses(memories, &new).await;
-        Ok(Self { is_enabled: is_told, listing, statuses: standing })
+        let statuses = display_statuses(memories, &new).await;
+        Ok(Self { is_enabled, listing, statuses })
     }
 
-    /// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
-    /// nothing did.
-    pub(crate) fn delta(&self, told: &mut ShownIndex) -> Option<ContextPart> {
+    /// Returns the changes since `shown` and records them there; `None` if nothing changed.
+    pub(crate) fn delta(&self, shown: &mut ShownIndex) -> Option<ContextPart> {
         if !self.is_enabled {
             return None;
         }
-        told.delta(&stamped_entries(&self.listing, &self.statuses), &self.listing.incomplete_mounts)
+        shown
+            .delta(&stamped_entries(&self.listing, &self.statuses), &self.listing.incomplete_mounts)
     }
 }
 
 fn stamped_entries<'a>(
     listing: &'a Listing,
-    standing: &HashMap<MemoryPath, DisplayStatus>,
+    statuses: &HashMap<MemoryPath, DisplayStatus>,
 ) -> Vec<StampedEntry<'a>> {
-    let seen = listing.memories.iter().map(|listed| {
-        let standing = standing.get(&listed.path);
-        let instead = standing.and_then(|standing| standing.replacement_text());
-        let description = instead.unwrap_or(&listed.description);
-        let mark = standing.filter(|_| instead.is_none()).and_then(|standing| standing.mark());
+    let stamped = listing.memories.iter().map(|listed| {
+        let status = statuses.get(&listed.path);
+        let replacement = status.and_then(|status| status.replacement_text());
+        let description = replacement.unwrap_or(&listed.description);
+        let mark = status.filter(|_| replacement.is_none()).and_then(|status| status.mark());
         let pinned = listed.pinned;
         let entry = IndexEntry { path: &listed.path, description, pinned, mark };
         StampedEntry { entry, bytes: listed.bytes, modified_at: listed.modified_at }
     });
-    seen.collect()
+    stamped.collect()
 }
 
-/// Gathers what is shown and puts it together.
+/// Gathers the parts of a segment, within `bytes_max` bytes.
 pub(crate) async fn gather(
     memories: &Memories,
     context_files: &ContextFiles,
@@ -158,9 +158,9 @@ pub(crate) async fn gather(
 ) -> Result<SegmentReport, StoreError> {
     let (listing, files) = tokio::join!(memories.list(None), context_text(context_files, style));
     let listing = listing?;
-    let standing = index_statuses(memories, &listing).await;
-    let seen = stamped_entries(&listing, &standing);
-    let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
+    let statuses = index_statuses(memories, &listing).await;
+    let stamped = stamped_entries(&listing, &statuses);
+    let entries: Vec<_> = stamped.iter().map(|one| one.entry).collect();
     let features = memories.features();
     let ranked = if features.has(Feature::HotSet) { ranked(&listing, now) } else { Vec::new() };
     let (hot_text, hot) = hot_set(memories, &ranked, hot_bytes_max(bytes_max)).await?;
@@ -181,7 +181,7 @@ pub(crate) async fn gather(
     );
     Ok(SegmentReport {
         segment: Segment::from_parts(parts),
-        shown_index: ShownIndex::from_entries(&seen),
+        shown_index: ShownIndex::from_entries(&stamped),
         files: files.files,
         skipped: files.skipped,
         hot,
@@ -189,7 +189,7 @@ pub(crate) async fn gather(
     })
 }
 
-/// Loads context files and puts them together.
+/// Loads and renders the context files.
 pub(crate) async fn context_text(files: &ContextFiles, style: ImportStyle) -> ContextText {
     let loaded = files.load().await;
     let style = files.import_style().unwrap_or(style);
@@ -198,13 +198,13 @@ pub(crate) async fn context_text(files: &ContextFiles, style: ImportStyle) -> Co
     ContextText { text: shown.text, files, skipped: loaded.skipped.clone() }
 }
 
-/// Returns the bytes that the hot set may take of those that a host passes on.
+/// Returns the share of the hot set in the bytes that a host accepts.
 const fn hot_bytes_max(bytes_max: usize) -> usize {
     bytes_max.saturating_sub(INDEX_BYTES_KEPT)
 }
 
-/// Returns the parts that fit into so many bytes together, in their order: the hot set first of all, since a
-/// person pinned it, then the index, then context files.
+/// Returns the parts that fit into `bytes_max` bytes together, in their original order. The hot set
+/// takes room first because a person pinned it, then the index, then context files.
 fn fit_parts(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPart> {
     let mut left = bytes_max;
     let mut fits = |kind| {
@@ -216,11 +216,11 @@ fn fit_parts(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPa
     };
     let [hot_set, index, files] =
         [PartKind::HotSet, PartKind::Index, PartKind::ContextFiles].map(&mut fits);
-    let kept = [files, index, hot_set];
-    parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
+    let fitting = [files, index, hot_set];
+    parts.into_iter().zip(fitting).filter_map(|(part, fitting)| part.filter(|_| fitting)).collect()
 }
 
-/// How a memory is shown that screening objects to, or that nobody here reviewed.
+/// Display status of a memory that screening objects to, or that was not reviewed here.
 #[derive(Clone, Copy, Debug)]
 struct DisplayStatus {
     is_flagged: bool,
@@ -228,7 +228,7 @@ struct DisplayStatus {
 }
 
 impl DisplayStatus {
-    /// Tells whether it is kept out of the hot set, whatever pins and use.
+    /// Checks whether it stays out of the hot set, whatever its pins and usage.
     fn is_excluded_from_hot_set(self) -> bool {
         self.unreviewed.is_some_and(Unreviewed::is_never_hot)
     }
@@ -237,7 +237,7 @@ impl DisplayStatus {
         self.unreviewed.and_then(mark)
     }
 
-    /// Returns what is said instead of its description, if that is not shown.
+    /// Returns the text shown in place of its description, if any.
     fn replacement_text(self) -> Option<&'static str> {
         match self.unreviewed {
             _ if self.is_flagged => Some(FLAGGED_TEXT),
@@ -247,54 +247,54 @@ impl DisplayStatus {
         }
     }
 
-    /// Returns what is said before its text.
+    /// Returns the notice shown before its text.
     fn notice(self) -> Option<&'static str> {
         if self.is_flagged { Some(FROM_CHECKOUT) } else { self.mark().map(Mark::before_text) }
     }
 }
 
-/// Returns the mark of a memory that nobody here reviewed, if it is shown with one.
+/// Returns the mark of an unreviewed memory, if it is shown with one.
 pub(crate) const fn mark(unreviewed: Unreviewed) -> Option<Mark> {
     match unreviewed {
         Unreviewed::Silent | Unreviewed::Marked => Some(Mark::FromRepository),
         Unreviewed::Influenced => Some(Mark::Influenced),
-        // It says what the person said.
+        // A background review writes down only what the user said.
         Unreviewed::Background => None,
     }
 }
 
-/// Returns how memories are shown in the index that came with a repository.
+/// Returns the display statuses of the memories that the index may list.
 async fn index_statuses(
     memories: &Memories,
     listing: &Listing,
 ) -> HashMap<MemoryPath, DisplayStatus> {
-    let mut looked_at: HashMap<Option<Mount>, usize> = HashMap::new();
+    let mut counts: HashMap<Option<Mount>, usize> = HashMap::new();
     let may_be_shown = listing.memories.iter().filter(|listed| {
-        let turn = looked_at.entry(listed.path.mount()).or_default();
-        *turn += 1;
-        listed.pinned || *turn <= INDEX_LINES_MAX
+        let count = counts.entry(listed.path.mount()).or_default();
+        *count += 1;
+        listed.pinned || *count <= INDEX_LINES_MAX
     });
     let shown: Vec<_> = may_be_shown.map(|listed| (&listed.path, None)).collect();
     display_statuses(memories, &shown).await
 }
 
-/// Returns how these memories are shown, of which `None` stands for the revision that is there now; those that are shown as any
-/// other are left out.
+/// Returns the display statuses of these memories; a revision of `None` stands for the current one.
+/// Memories that are shown without any notice are omitted.
 async fn display_statuses(
     memories: &Memories,
     texts: &[(&MemoryPath, Option<Revision>)],
 ) -> HashMap<MemoryPath, DisplayStatus> {
     let unreviewed = memories.unreviewed(texts).await;
-    let mut found = HashMap::new();
+    let mut statuses = HashMap::new();
     let paths: Vec<_> = texts.iter().map(|(path, _)| *path).collect();
-    for (path, objections) in paths.iter().zip(memories.read_warnings(&paths).await) {
-        let is_objected = !objections.is_empty();
+    for (path, warnings) in paths.iter().zip(memories.read_warnings(&paths).await) {
+        let is_flagged = !warnings.is_empty();
         let unreviewed = unreviewed.get(*path).copied();
-        if is_objected || unreviewed.is_some() {
-            found.insert((*path).clone(), DisplayStatus { is_flagged: is_objected, unreviewed });
+        if is_flagged || unreviewed.is_some() {
+            statuses.insert((*path).clone(), DisplayStatus { is_flagged, unreviewed });
         }
     }
-    found
+    statuses
 }
 
 fn ranked(listing: &Listing, now: Timestamp) -> Vec<RankedCandidate<'_>> {
@@ -310,7 +310,7 @@ fn ranked(listing: &Listing, now: Timestamp) -> Vec<RankedCandidate<'_>> {
     hot_set::rank(&candidates, now)
 }
 
-/// A memory that was read for the hot set.
+/// The text of a memory, read for the hot set.
 struct HotText {
     rank: usize,
     text: String,
@@ -319,7 +319,7 @@ struct HotText {
     notice: Option<&'static str>,
 }
 
-/// Reads the warmest memories, as many as fit; what cannot be read is passed over.
+/// Reads the warmest memories until the hot set is full; unreadable ones are skipped.
 async fn hot_set(
     memories: &Memories,
     ranked: &[RankedCandidate<'_>],
@@ -327,9 +327,10 @@ async fn hot_set(
 ) -> Result<(String, Vec<HotSetEntry>), StoreError> {
     let (mut heads, mut unreviewed): (Vec<HotText>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut filled: Option<HotSet> = None;
-    for (turn, some) in ranked.chunks(READ_BATCH).enumerate() {
-        let places = some.iter().enumerate().map(|(at, one)| (turn * READ_BATCH + at, one));
-        let read = read_hot_texts(memories, places.map(|(at, one)| (at, one.candidate.path))).await;
+    for (batch, some) in ranked.chunks(READ_BATCH).enumerate() {
+        let ranks = some.iter().enumerate().map(|(i, one)| (batch * READ_BATCH + i, one));
+        let read =
+            read_hot_texts(memories, ranks.map(|(rank, one)| (rank, one.candidate.path))).await;
         heads.extend(read.0);
         unreviewed.extend(read.1);
         let bodies: Vec<_> = heads
@@ -347,88 +348,90 @@ async fn hot_set(
         }
     }
     let nothing = HotSet { text: String::new(), shown: Vec::new(), truncated: Vec::new() };
-    let HotSet { text, shown, truncated: cut } = filled.unwrap_or(nothing);
+    let HotSet { text, shown, truncated } = filled.unwrap_or(nothing);
     let whole: HashMap<usize, Option<Revision>> = shown
         .iter()
-        .filter_map(|at| heads.get(*at).map(|head| (at, head)))
-        .map(|(at, head)| (head.rank, (!cut.contains(at)).then_some(head.revision)))
+        .filter_map(|index| heads.get(*index).map(|head| (index, head)))
+        .map(|(index, head)| (head.rank, (!truncated.contains(index)).then_some(head.revision)))
         .collect();
-    let tried = ranked.iter().enumerate().map(|(at, one)| HotSetEntry {
+    let tried = ranked.iter().enumerate().map(|(index, one)| HotSetEntry {
         path: one.candidate.path.clone(),
         pinned: one.candidate.pinned,
         uses: one.candidate.usage.uses,
         heat: one.heat,
-        shown: whole.contains_key(&at),
-        unreviewed: unreviewed.contains(&at),
-        full_revision: whole.get(&at).copied().flatten(),
+        shown: whole.contains_key(&index),
+        unreviewed: unreviewed.contains(&index),
+        full_revision: whole.get(&index).copied().flatten(),
     });
     Ok((text, tried.collect()))
 }
 
-/// Reads the beginnings of memories, but of those that cannot be read. Those that are kept out since nobody here reviewed
-/// them are told apart by their place.
+/// Reads the starts of memories, skipping unreadable ones. Also returns the ranks of those that are
+/// kept out because they were not reviewed here.
 async fn read_hot_texts(
     memories: &Memories,
     paths: impl Iterator<Item = (usize, &MemoryPath)> + Send,
 ) -> (Vec<HotText>, Vec<usize>) {
-    let (places, paths): (Vec<_>, Vec<_>) = paths.unzip();
+    let (ranks, paths): (Vec<_>, Vec<_>) = paths.unzip();
     let texts = memories.read_readable(&paths).await;
-    let read = places.into_iter().zip(paths).zip(texts);
-    let read: Vec<_> =
-        read.filter_map(|((place, path), text)| Some((place, path, text?))).collect();
+    let read = ranks.into_iter().zip(paths).zip(texts);
+    let read: Vec<_> = read.filter_map(|((rank, path), text)| Some((rank, path, text?))).collect();
     let texts: Vec<_> = read.iter().map(|(_, path, read)| (*path, Some(read.revision))).collect();
-    let standing = display_statuses(memories, &texts).await;
+    let statuses = display_statuses(memories, &texts).await;
     let (mut heads, mut kept_out) = (Vec::new(), Vec::new());
-    for (place, path, read) in read {
-        let standing = standing.get(path).copied();
-        if standing.is_some_and(DisplayStatus::is_excluded_from_hot_set) {
-            kept_out.push(place);
+    for (rank, path, read) in read {
+        let status = statuses.get(path).copied();
+        if status.is_some_and(DisplayStatus::is_excluded_from_hot_set) {
+            kept_out.push(rank);
             continue;
         }
         let bytes = read.text.len();
         let mut text = read.text;
-        // One character more than is shown is all that has to be kept.
+        // At most one character more than this is shown, so the rest need not be kept.
         text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
-        let notice = standing.and_then(DisplayStatus::notice);
-        heads.push(HotText { rank: place, text, bytes, revision: read.revision, notice });
+        let notice = status.and_then(DisplayStatus::notice);
+        heads.push(HotText { rank, text, bytes, revision: read.revision, notice });
     }
     (heads, kept_out)
 }
 
 fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<ShownFile> {
-    let origin = |at: usize| loaded.origins.get(at);
+    let origin = |index: usize| loaded.origins.get(index);
     let mut all = Vec::new();
     for shown in &files.files {
-        let Some(of) = origin(shown.source) else { continue };
-        let parent = of.parent.and_then(origin).map(|parent| parent.path.clone());
+        let Some(file) = origin(shown.source) else { continue };
+        let parent = file.parent.and_then(origin).map(|parent| parent.path.clone());
         all.push(ShownFile {
-            path: of.path.clone(),
-            scope: of.scope,
+            path: file.path.clone(),
+            scope: file.scope,
             parent,
             bytes: shown.bytes,
             tokens: shown.tokens,
             is_cut: shown.is_cut,
         });
     }
-    let is_shown = |at: usize| files.files.iter().any(|shown| shown.source == at);
-    for (at, of) in loaded.origins.iter().enumerate() {
-        let (Some(parent), Some(source)) = (of.parent, loaded.sources.get(at)) else { continue };
-        if is_shown(at) || source.text.is_empty() {
+    let is_shown = |index: usize| files.files.iter().any(|shown| shown.source == index);
+    for (index, file) in loaded.origins.iter().enumerate() {
+        let (Some(parent), Some(source)) = (file.parent, loaded.sources.get(index)) else {
+            continue;
+        };
+        if is_shown(index) || source.text.is_empty() {
             continue;
         }
         let Some(parent) = origin(parent) else { continue };
-        let before = all.iter().rposition(|one: &ShownFile| {
-            one.path == parent.path || one.parent.as_ref() == Some(&parent.path)
+        // Placed behind its parent file and the imports of that file listed so far.
+        let predecessor = all.iter().rposition(|shown: &ShownFile| {
+            shown.path == parent.path || shown.parent.as_ref() == Some(&parent.path)
         });
         let import = ShownFile {
-            path: of.path.clone(),
-            scope: of.scope,
+            path: file.path.clone(),
+            scope: file.scope,
             parent: Some(parent.path.clone()),
             bytes: source.text.len(),
             tokens: context::tokens::count(&source.text),
             is_cut: false,
         };
-        all.insert(before.map_or(all.len(), |at| at + 1), import);
+        all.insert(predecessor.map_or(all.len(), |index| index + 1), import);
     }
     all
 }

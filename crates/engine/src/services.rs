@@ -1,4 +1,8 @@
-//! What a process that serves others keeps going: lanes, feeds, and who is registered.
+//! The services of a long-running process: lanes, feeds, the session registry, conversations and
+//! recall.
+//!
+//! [`Engine::serve`] starts them with one background task, which publishes changes, maintains lanes
+//! and keeps recall up to date.
 
 use std::sync::Arc;
 
@@ -18,20 +22,21 @@ use crate::runner::Runner;
 use crate::sessions::SessionRegistry;
 use crate::workspace::Workspace;
 
-/// What is kept going for some workspaces. Whoever drops it tells no changes any more.
+/// The services of some workspaces. Dropping them stops the background task, so that changes are no
+/// longer published.
 #[derive(Debug)]
 pub struct RunningServices {
-    /// Carries tasks out.
+    /// Runs tasks.
     pub lanes: Lanes,
-    /// Tells what changes.
+    /// Publishes changes.
     pub feeds: Arc<Feeds>,
-    /// Knows who is registered.
+    /// The registered sessions.
     pub sessions: SessionRegistry,
-    /// Knows who was shown what.
+    /// The conversations, with the memories they were shown.
     pub conversations: Conversations,
-    /// Finds what fits a prompt.
+    /// Finds the memories that fit a prompt.
     pub recaller: Arc<RecallService>,
-    /// Has a model choose among that, for conversations, if a person named one.
+    /// Has a model choose among them for conversations, if one is configured.
     pub reranker: Option<Reranker>,
     background: JoinHandle<()>,
 }
@@ -43,7 +48,7 @@ impl Drop for RunningServices {
 }
 
 impl RunningServices {
-    /// Returns what models did in this process so far, by the work, the model and how it ended.
+    /// Returns the totals of models in this process, by job, model and outcome.
     pub fn spending(&self) -> Vec<((&'static str, String, &'static str), ModelSpending)> {
         let of_lanes = self.lanes.spending().into_iter();
         let of_lanes =
@@ -56,8 +61,8 @@ impl RunningServices {
 }
 
 impl Engine {
-    /// Opens lanes and feeds for these workspaces, and goes on with what earlier lives left to be done. Tasks are done in
-    /// this process.
+    /// Starts the services for these workspaces, and continues tasks that an earlier process left.
+    /// Tasks run in this process.
     pub async fn serve(
         &self,
         workspaces: &[Workspace],
@@ -66,7 +71,7 @@ impl Engine {
         self.serve_with(self.runner(), workspaces, settings).await
     }
 
-    /// The same with tasks that this runner does.
+    /// Does the same, with tasks run by `runner`.
     pub async fn serve_with(
         &self,
         runner: Arc<dyn Runner>,
@@ -83,46 +88,47 @@ impl Engine {
             }
         }
         let lanes = self.lanes_with(runner, settings, Arc::clone(&feeds) as Arc<dyn Feed>);
-        let callers = self.sessions(Arc::clone(&feeds));
+        let sessions = self.sessions(Arc::clone(&feeds));
         let recaller = self.recaller();
         let reranker = self.reranker();
-        let select: Arc<dyn Retriever> = match &reranker {
+        let retriever: Arc<dyn Retriever> = match &reranker {
             Some(reranker) => Arc::new(reranker.clone()),
             None => Arc::clone(&recaller) as Arc<dyn Retriever>,
         };
-        let conversations = self.reviewed_conversations(select, &lanes, workspaces);
-        let following = self.follow(Arc::clone(&feeds));
+        let conversations = self.reviewed_conversations(retriever, &lanes, workspaces);
+        let publishing = self.follow(Arc::clone(&feeds));
         if self.review().interval == 0 {
             self.state.drop_watched().await?;
         }
-        // What was left is gone on with before anything new is taken.
+        // Left tasks are resumed before any new one is accepted.
         lanes.resume(workspaces).await?;
-        let maintained = lanes.clone();
-        let (of_lanes, of_memories) = (self.subscribe(), self.subscribe());
-        let finds = Arc::clone(&recaller);
-        let looking =
+        let background_lanes = lanes.clone();
+        let (lane_changes, recall_changes) = (self.subscribe(), self.subscribe());
+        let background_recall = Arc::clone(&recaller);
+        let memories_of =
             |workspace: &Workspace| self.memories(&workspace.binding, Caller::person("recall"));
-        let first = workspaces.first().map(looking);
-        let following = tokio::spawn(async move {
+        let first_memories = workspaces.first().map(memories_of);
+        let publishing = tokio::spawn(async move {
             tokio::join!(
-                following,
-                maintained.follow(of_lanes),
-                maintained.maintain(),
-                finds.follow(of_memories),
-                finds.persist_loop(),
-                finds.embed_missing_loop(),
-                // Its first prompts find what they need; those of another folder wait until it is opened.
-                prepare_recall(&finds, first),
+                publishing,
+                background_lanes.follow(lane_changes),
+                background_lanes.maintain(),
+                background_recall.follow(recall_changes),
+                background_recall.persist_loop(),
+                background_recall.embed_missing_loop(),
+                // Prepared only for the first workspace, so that its first prompts are fast; others
+                // are prepared on first use.
+                prepare_recall(&background_recall, first_memories),
             );
         });
         Ok(RunningServices {
             lanes,
             feeds,
-            sessions: callers,
+            sessions,
             conversations,
             recaller,
             reranker,
-            background: following,
+            background: publishing,
         })
     }
 }
@@ -130,6 +136,6 @@ impl Engine {
 async fn prepare_recall(recaller: &RecallService, memories: Option<Memories>) {
     let Some(memories) = memories else { return };
     if let Err(error) = recaller.prepare(&memories).await {
-        tracing::warn!(%error, "memories cannot be looked at ahead");
+        tracing::warn!(%error, "error while preparing recall");
     }
 }

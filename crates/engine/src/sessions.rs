@@ -1,8 +1,8 @@
-//! Who calls a daemon: sessions, and the client ids that were given out with them.
+//! The session registry of a daemon: registered clients, and the client ids that they were given.
 //!
-//! A session belongs to a workspace, outlives a restart, and gives its client two things: a name under
-//! which it asks for tasks that nobody else sees, and a stream of what its workspace's tasks did. No
-//! conversation comes with it.
+//! A session belongs to a workspace and survives a restart. It gives its client a name under which
+//! it requests tasks that no other client sees, and a stream of its workspace's task events. It
+//! implies no conversation.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,17 +19,17 @@ use uuid::Uuid;
 use crate::feed::{EventBus, Feeds};
 use crate::task::ClientId;
 
-/// The name of a session: a UUID.
+/// The id of a session: a UUID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(String);
 
-/// A text that is no session's name.
+/// A text that is not a session id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session id is a UUID")]
+#[error("a session id must be a UUID")]
 pub struct BadSessionId;
 
 impl SessionId {
-    /// Returns the name as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -45,7 +45,7 @@ impl FromStr for SessionId {
     type Err = BadSessionId;
 
     fn from_str(text: &str) -> Result<Self, BadSessionId> {
-        // One spelling alone: a name is compared as text.
+        // Only the canonical spelling is accepted, because ids are compared as text.
         let id = Self(Uuid::try_parse(text).map_err(|_| BadSessionId)?.to_string());
         if id.0 == text { Ok(id) } else { Err(BadSessionId) }
     }
@@ -54,28 +54,30 @@ impl FromStr for SessionId {
 /// A client that is registered with a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Its id.
+    /// Id of the session.
     pub id: SessionId,
     /// The id of the workspace.
     pub workspace: String,
-    /// The name that its client asks under.
+    /// The client id under which it requests tasks.
     pub client: ClientId,
-    /// When it was registered.
+    /// Time of registration.
     pub created_at: Timestamp,
 }
 
-/// Why no session was begun.
+/// The reason why a session cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginSessionError {
-    /// As many sessions as a workspace may have are listened to.
-    #[error("the workspace has as many sessions as it may, and somebody listens to each")]
+    /// The workspace has its maximum of sessions, and each has subscribers.
+    #[error(
+        "the workspace has its maximum of sessions, and all of them have subscribers; end one first"
+    )]
     Full,
-    /// The state cannot keep it.
-    #[error("the session cannot be kept")]
+    /// The state cannot store it.
+    #[error("the session cannot be stored")]
     State(#[from] StateError),
 }
 
-/// Keeps sessions and tells who is known.
+/// The session registry. Sessions are stored in the state; usage is tracked in memory.
 #[derive(Debug)]
 pub struct SessionRegistry {
     tasks: Arc<dyn TaskStore>,
@@ -83,13 +85,13 @@ pub struct SessionRegistry {
     clock: Arc<dyn Clock>,
     folders: BaseFolders,
     sessions_max: usize,
-    /// How many sessions a workspace has, once somebody looked. Held while that changes.
+    /// Number of sessions per workspace, once counted. Locked while sessions change.
     counts: tokio::sync::Mutex<HashMap<String, usize>>,
     last_used: Mutex<LastUsed>,
 }
 
-/// When clients were last heard of, each time with a higher number. Not kept beyond this process: after a
-/// restart a client is known to be in use when it asks again.
+/// The order in which clients were last seen, as increasing numbers. Not stored: after a restart, a
+/// client counts as used with its next request.
 #[derive(Debug, Default)]
 struct LastUsed {
     latest: u64,
@@ -102,15 +104,14 @@ impl LastUsed {
         self.by_client.insert(client.to_owned(), self.latest);
     }
 
-    /// Returns the number of the last time; 0 if this process has not heard of the client.
+    /// Returns the number of the client's last use; 0 if this process has not seen it.
     fn last_used(&self, client: &str) -> u64 {
         self.by_client.get(client).copied().unwrap_or_default()
     }
 }
 
 impl SessionRegistry {
-    /// Returns the callers whose sessions are kept in `tasks`, below these folders, and listen to
-    /// `feeds`.
+    /// Returns the registry of the sessions stored in `tasks`, whose streams are in `feeds`.
     pub fn new(
         tasks: Arc<dyn TaskStore>,
         feeds: Arc<Feeds>,
@@ -118,19 +119,19 @@ impl SessionRegistry {
         folders: BaseFolders,
     ) -> Self {
         let counts = tokio::sync::Mutex::default();
-        let uses = Mutex::default();
-        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts, last_used: uses }
+        let last_used = Mutex::default();
+        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts, last_used }
     }
 
-    /// Returns the same with another number of sessions that a workspace may have.
+    /// Returns the same registry with another maximum number of sessions per workspace.
     #[must_use]
     pub fn with_sessions_max(mut self, sessions_max: usize) -> Self {
         self.sessions_max = sessions_max;
         self
     }
 
-    /// Begins a session of a workspace, with a client id that nobody else has. If there are as many as
-    /// there may be, the one ends that was not heard of for the longest time and that nobody listens to.
+    /// Starts a session with a unique client id. If the workspace has its maximum of sessions, ends
+    /// the least recently used one without subscribers.
     pub async fn begin(&self, workspace: &str) -> Result<Session, BeginSessionError> {
         let mut counts = self.counts.lock().await;
         let count = match counts.get(workspace) {
@@ -144,7 +145,7 @@ impl SessionRegistry {
             created_at: self.clock.now(),
         };
         self.folders.create_state_folder();
-        // Its events are those of tasks that it can have asked for.
+        // The stream starts before the client can have requested a task.
         self.feeds.begin_session(workspace, session.id.as_str());
         if let Err(error) = self.tasks.add_session(session_row(&session)).await {
             self.feeds.end_session(workspace, session.id.as_str());
@@ -155,15 +156,15 @@ impl SessionRegistry {
         Ok(session)
     }
 
-    /// Ends sessions that nobody listens to, the longest unused first, until there is room for one more.
-    /// Returns how many there are then.
+    /// Ends sessions without subscribers, least recently used first, until there is room for one
+    /// more. Returns the remaining number.
     async fn evict_oldest(&self, workspace: &str) -> Result<usize, BeginSessionError> {
         let mut sessions = self.tasks.sessions(workspace).await?;
         let mut count = sessions.len();
         {
-            // Those that this process has not heard of stay in the order in which they came.
-            let uses = self.last_used.lock();
-            sessions.sort_by_key(|session| uses.last_used(&session.client));
+            // The sort is stable: sessions not used in this process stay in order of creation.
+            let last_used = self.last_used.lock();
+            sessions.sort_by_key(|session| last_used.last_used(&session.client));
         }
         for session in sessions {
             if count < self.sessions_max {
@@ -179,7 +180,7 @@ impl SessionRegistry {
         if count < self.sessions_max { Ok(count) } else { Err(BeginSessionError::Full) }
     }
 
-    /// Ends a session: its streams end, and its client is known no more. Returns whether it was there.
+    /// Ends a session with its streams and forgets its client. Returns whether it existed.
     pub async fn end(&self, session: &Session) -> Result<bool, StateError> {
         let mut counts = self.counts.lock().await;
         let ended = self.tasks.end_session(session.id.as_str()).await?;
@@ -193,7 +194,7 @@ impl SessionRegistry {
         Ok(ended)
     }
 
-    /// Returns a session, if there is one of this name.
+    /// Returns the session with this id, and marks its client as used.
     pub async fn session(&self, id: &SessionId) -> Result<Option<Session>, StateError> {
         let session = self.tasks.session(id.as_str()).await?.and_then(decode_session);
         if let Some(session) = &session {
@@ -202,7 +203,7 @@ impl SessionRegistry {
         Ok(session)
     }
 
-    /// Tells whether a client is registered with a workspace. Then it is in use.
+    /// Checks whether a client is registered with a workspace, and marks it as used.
     pub async fn has_client(&self, workspace: &str, client: &ClientId) -> Result<bool, StateError> {
         let is_known = self.tasks.has_client(workspace, client.as_str()).await?;
         if is_known {
@@ -212,10 +213,10 @@ impl SessionRegistry {
     }
 
     /// Returns the stream of a session; `None` if there is no such session, or its workspace is not
-    /// open. From then on its folders are watched, so that what other processes do is told.
+    /// open. Starts a watch on the workspace's folders, so that external edits are published.
     pub async fn events(&self, id: &SessionId) -> Result<Option<Arc<EventBus>>, StateError> {
         let (workspace, bus) = {
-            // A session that ends meanwhile must not leave its stream behind.
+            // Without this lock, a session that ends in between would leave its stream open.
             let _unchanged = self.counts.lock().await;
             let Some(session) = self.session(id).await? else { return Ok(None) };
             let bus = self.feeds.session(&session.workspace, id.as_str());
@@ -241,7 +242,7 @@ fn session_row(session: &Session) -> SessionRow {
     }
 }
 
-/// Reads a session; one whose names are impossible is none.
+/// Decodes a row, or returns `None` if an id in it is invalid.
 fn decode_session(row: SessionRow) -> Option<Session> {
     Some(Session {
         id: row.id.parse().ok()?,

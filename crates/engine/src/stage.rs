@@ -1,8 +1,8 @@
-//! Drafts of edits that no curator of this process decided: attempts at tasks that another process commits, planned
-//! imports, deletions with a precondition.
+//! Drafts of edits that were not decided by a curator of this process: attempts at tasks that
+//! another process commits, planned imports, deletions with a precondition.
 //!
-//! Nothing is believed about edits from outside: each says which text it builds on, and goes through the same checks as
-//! any other. Nothing here queues or publishes.
+//! Edits from outside are not trusted. Each names the revision that it builds on, and passes the
+//! same checks as any other. Nothing here queues or publishes.
 
 use std::collections::HashSet;
 
@@ -18,32 +18,33 @@ use crate::import::PlannedMemory;
 use crate::runner::RunError;
 use crate::task::{CuratorRequest, TaskError, TaskErrorCode, TaskKind, TaskResult};
 
-/// What an attempt came to that is not committed here.
+/// The result of an attempt that is committed by another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedAttempt {
-    /// What it would report.
+    /// The result to report once it is committed.
     pub result: TaskResult,
-    /// What it would change.
+    /// The changes to commit.
     pub edits: Vec<DraftEdit>,
-    /// The model that decided on it, if one did.
+    /// The model that decided them, if any.
     pub model: Option<String>,
-    /// What the edits go back to, if that is said.
+    /// The stated reason for the edits, if any.
     pub reason: Option<String>,
 }
 
-/// An edit as somebody outside names it.
+/// An edit decided outside of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedEdit {
-    /// The memory, by its virtual path. Nothing is known of it.
+    /// The virtual path of the memory, as received and not yet parsed.
     pub path: String,
-    /// The revision of the text that it builds on; `None` if nothing was there.
+    /// The revision of the text that it builds on; `None` if the memory must not exist.
     pub base: Option<Revision>,
-    /// The text that it is to have; `None` if it is to go.
+    /// The new text; `None` to delete the memory.
     pub text: Option<String>,
 }
 
-/// Enters edits that were decided on elsewhere, each if the memory is still as whoever decided knew it. Returns the
-/// memories, in the order of the edits. If one cannot be entered, nothing of the draft may be committed.
+/// Applies edits that were decided elsewhere to a draft, each only if the memory still has the
+/// revision that the edit builds on. Returns the memories, in the order of the edits. After an
+/// error, the draft must not be committed.
 pub async fn apply_staged_edits(
     (memories, draft): (&Memories, &mut Draft),
     request: &CuratorRequest,
@@ -53,27 +54,27 @@ pub async fn apply_staged_edits(
     let pinned = pinned_memories(memories, kind, edits).await?;
     let by_reviews = memories_by_reviews(memories, kind).await?;
     let mut paths = Vec::with_capacity(edits.len());
-    let mut seen = HashSet::new();
-    for StagedEdit { path: named, base, text } in edits {
-        let path =
-            parse_memory_path(named, memories.layout()).ok_or_else(|| path_escape_error(kind))?;
+    let mut edited = HashSet::new();
+    for StagedEdit { path: raw_path, base, text } in edits {
+        let path = parse_memory_path(raw_path, memories.layout())
+            .ok_or_else(|| path_escape_error(kind))?;
         check_allowed(request, &path, (base.is_some(), text.is_some()))?;
         if pinned.contains(&path) && (text.is_none() || kind == TaskKind::Forget) {
             return Err(refused_error(
                 TaskErrorCode::failed(kind),
-                "an edit would remove what is pinned",
+                "an edit would remove text of a pinned memory",
             ));
         }
         if kind == TaskKind::Review && base.is_some() && !by_reviews.contains(&path) {
             let why = "an edit would change a memory that no review wrote";
             return Err(refused_error(TaskErrorCode::failed(kind), why));
         }
-        if !seen.insert(path.clone()) || (base.is_none() && text.is_none()) {
+        if !edited.insert(path.clone()) || (base.is_none() && text.is_none()) {
             return Err(contradiction_error(kind));
         }
         let refused = |error| RunError::from_store(kind, &error);
-        let there = draft.text_of(&path).await.map_err(refused)?;
-        if there.map(|text| Revision::digest(text.as_bytes())) != *base {
+        let current = draft.text_of(&path).await.map_err(refused)?;
+        if current.map(|text| Revision::digest(text.as_bytes())) != *base {
             return Err(RunError::Conflict);
         }
         if let Some(text) = text {
@@ -89,12 +90,12 @@ pub async fn apply_staged_edits(
     Ok(paths)
 }
 
-/// Reads the path of a memory; `None` for whatever is none.
-pub fn parse_memory_path(named: &str, layout: Layout) -> Option<MemoryPath> {
-    MemoryPath::parse(named, layout).ok().filter(|path| path.relative().is_some())
+/// Parses the path of a memory; `None` if it is not one.
+pub fn parse_memory_path(text: &str, layout: Layout) -> Option<MemoryPath> {
+    MemoryPath::parse(text, layout).ok().filter(|path| path.relative().is_some())
 }
 
-/// Returns why an edit that names something outside of the memories ends a task.
+/// Returns the error for an edit of a path outside of the memories.
 pub fn path_escape_error(kind: TaskKind) -> RunError {
     let code = match kind {
         TaskKind::Remember => TaskErrorCode::RememberPathEscape,
@@ -111,8 +112,8 @@ fn refused_error(code: TaskErrorCode, why: &str) -> RunError {
     TaskError::new(code).with_details(why).into()
 }
 
-/// Returns the memories that are pinned, if that matters for some of the edits: what is pinned is never deleted by an
-/// agent, and nothing of it is forgotten.
+/// Returns the pinned memories, if any edit could remove text: an agent never deletes a pinned
+/// memory, nor forgets entries of it.
 async fn pinned_memories(
     memories: &Memories,
     kind: TaskKind,
@@ -122,12 +123,13 @@ async fn pinned_memories(
     if !edits.iter().any(may_remove) {
         return Ok(HashSet::new());
     }
-    let surveyed =
+    let entries =
         memories.scan_roots().await.map_err(|error| RunError::from_store(kind, &error))?;
-    Ok(surveyed.into_iter().filter(|one| one.pinned).map(|one| one.path).collect())
+    Ok(entries.into_iter().filter(|entry| entry.pinned).map(|entry| entry.path).collect())
 }
 
-/// Returns the memories that reviews wrote and that wait for a person, which are all that a review may change.
+/// Returns the memories that reviews wrote and that wait for the user's decision. A review may
+/// change only these.
 async fn memories_by_reviews(
     memories: &Memories,
     kind: TaskKind,
@@ -135,33 +137,33 @@ async fn memories_by_reviews(
     if kind != TaskKind::Review {
         return Ok(HashSet::new());
     }
-    let waiting =
+    let pending =
         memories.pending_reviews().await.map_err(|error| RunError::from_store(kind, &error))?;
-    let by_review = waiting.into_iter().filter(|one| one.reason == Unreviewed::Background);
-    Ok(by_review.map(|one| one.path).collect())
+    let by_review = pending.into_iter().filter(|memory| memory.reason == Unreviewed::Background);
+    Ok(by_review.map(|memory| memory.path).collect())
 }
 
-/// Checks that an edit is of a kind that the request asks for: where it may write, and whether memories may come or go.
+/// Checks that the request permits an edit: its scope, and whether it may add or remove a memory.
 fn check_allowed(
     request: &CuratorRequest,
     path: &MemoryPath,
     (was_there, is_kept): (bool, bool),
 ) -> Result<(), RunError> {
     let (kind, scope) = match request {
-        CuratorRequest::Remember(asked) => (TaskKind::Remember, asked.scope),
-        CuratorRequest::Forget(asked) => (TaskKind::Forget, asked.scope),
+        CuratorRequest::Remember(request) => (TaskKind::Remember, request.scope),
+        CuratorRequest::Forget(request) => (TaskKind::Forget, request.scope),
         CuratorRequest::Dream => (TaskKind::Dream, None),
         CuratorRequest::Review(_) => (TaskKind::Review, None),
     };
     let is_elsewhere = match (scope, path.mount()) {
-        (Some(wanted), Some(Mount::Scope(scope))) => scope != wanted,
+        (Some(requested), Some(Mount::Scope(scope))) => scope != requested,
         _ => false,
     };
     let failed = TaskErrorCode::failed(kind);
     if is_elsewhere {
         let code =
             if kind == TaskKind::Remember { TaskErrorCode::RememberScopeMismatch } else { failed };
-        return Err(refused_error(code, "an edit is in another scope than was asked for"));
+        return Err(refused_error(code, "an edit is in another scope than the requested one"));
     }
     match kind {
         TaskKind::Remember if !is_kept => {
@@ -174,22 +176,22 @@ fn check_allowed(
     }
 }
 
-/// Why a memory that was planned is not made.
+/// The reason why a planned memory is not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportRejection {
-    /// Its path cannot be one here.
+    /// The path is not valid here.
     #[error("{0}")]
     Path(String),
-    /// The very same text is there.
-    #[error("it is there already")]
+    /// A memory with the same text exists at the path.
+    #[error("it exists already")]
     AlreadyExists,
-    /// Something else is there.
-    #[error("{0} is there with another text")]
+    /// A memory with another text exists at the path.
+    #[error("{0} exists with another text")]
     DifferentText(MemoryPath),
-    /// It is refused.
+    /// The write was refused.
     #[error("{0}")]
     Refused(CommandError),
-    /// The memories cannot be read or written: no other memory can be entered either.
+    /// The memories cannot be read or written; importing others would fail too.
     #[error(transparent)]
     Store(StoreError),
 }
@@ -203,7 +205,7 @@ impl From<StoreError> for ImportRejection {
     }
 }
 
-/// Puts one memory below `target` into the draft; returns where it will be.
+/// Adds one planned memory below `target` to the draft; returns its path.
 pub async fn import_memory(
     memories: &Memories,
     draft: &mut Draft,
@@ -212,7 +214,9 @@ pub async fn import_memory(
 ) -> Result<MemoryPath, ImportRejection> {
     let path = join_below(target, &planned.path).map_err(ImportRejection::Path)?;
     match memories.read(&path).await {
-        Ok(there) if there.text == planned.text => return Err(ImportRejection::AlreadyExists),
+        Ok(existing) if existing.text == planned.text => {
+            return Err(ImportRejection::AlreadyExists);
+        }
         Ok(_) => return Err(ImportRejection::DifferentText(path)),
         Err(error) if error.code() == MemoryErrorCode::NotFound => {}
         Err(error) => return Err(error.into()),
@@ -233,8 +237,8 @@ fn join_below(target: &MemoryPath, relative: &str) -> Result<MemoryPath, String>
     Ok(path)
 }
 
-/// Deletes a memory if it is as expected; otherwise refuses with [`CommandError::Conflict`], which carries the
-/// current revision, and changes nothing.
+/// Deletes a memory if its revision is the expected one. Otherwise refuses with
+/// [`CommandError::Conflict`], which carries the current revision, and changes nothing.
 pub async fn delete_if(
     memories: &Memories,
     path: &MemoryPath,
@@ -253,7 +257,8 @@ pub async fn delete_if(
             return Err(refusal.into());
         }
         match draft.commit().await {
-            // The draft commits only what is still as it was read, and what is there now may be expected too.
+            // The file changed since the draft read it. The new revision may be an expected one
+            // too, so try again.
             Err(StoreError::Refused(CommandError::Conflict { .. })) => {}
             committed => return committed,
         }

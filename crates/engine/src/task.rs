@@ -1,7 +1,8 @@
-//! Tasks: a remember, a forget or a dream that somebody asked for and that a lane carries out.
+//! Tasks: queued requests to remember, forget, dream or review, which a lane executes.
 //!
-//! Values only: what was asked, by whom, how far it is, what came of it. A task lives in the state as a
-//! row whose texts only this module reads and writes. Nothing here queues or runs one.
+//! Only values: the request, the requester, the status and the result. A task is stored in the
+//! state as a row, whose texts only this module encodes and decodes. Nothing here queues or runs a
+//! task.
 
 mod error;
 mod id;
@@ -26,21 +27,21 @@ use memory::proposal::Proposal;
 
 pub use state::{Status, TaskKind};
 
-/// What is asked for.
+/// A request to the curator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CuratorRequest {
-    /// Take this in.
+    /// Add the facts of a text to the memories.
     Remember(RememberRequest),
-    /// Remove this.
+    /// Remove entries.
     Forget(ForgetRequest),
-    /// Tidy up.
+    /// Tidy the memories.
     Dream,
-    /// Look this through.
+    /// Read messages of a conversation for facts worth saving.
     Review(ReviewRequest),
 }
 
 impl CuratorRequest {
-    /// Returns the kind of task that carries it out.
+    /// Returns the kind of task that executes it.
     pub const fn kind(&self) -> TaskKind {
         match self {
             Self::Remember(_) => TaskKind::Remember,
@@ -51,44 +52,45 @@ impl CuratorRequest {
     }
 }
 
-/// Who asks for a task.
+/// The requester of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requester {
-    /// The client, if it has a name; then nobody else sees the task.
+    /// The client id, if it has one. A task with a client id is visible to that client and the user
+    /// only.
     pub client: Option<ClientId>,
-    /// How far what they say may be trusted.
+    /// The trust in the text of its requests.
     pub trust: Trust,
-    /// By which way they came in: `cli`, `http`, ….
+    /// The entry point of the request: `cli`, `http`, ….
     pub origin: String,
 }
 
 impl Requester {
-    /// Returns a person who came in by `origin`.
+    /// Returns the user, with the entry point `origin`.
     pub fn person(origin: &str) -> Self {
         Self { client: None, trust: Trust::Person, origin: origin.to_owned() }
     }
 
-    /// Returns a program that came in by `origin`.
+    /// Returns a program, with the entry point `origin`.
     pub fn client(origin: &str, client: Option<ClientId>) -> Self {
         Self { client, trust: Trust::Agent, origin: origin.to_owned() }
     }
 }
 
-/// How far a task is, with what came of it.
+/// The status of a task, with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskState {
-    /// It waits for those before it.
+    /// It waits for earlier tasks.
     Queued,
-    /// It is being done.
+    /// It is running.
     Running,
-    /// It is done.
+    /// It has succeeded.
     Completed(TaskResult),
-    /// It was given up, and nothing of it was written.
+    /// It has failed or was cancelled. Nothing was written.
     Failed(TaskError),
 }
 
 impl TaskState {
-    /// Returns the bare status.
+    /// Returns the status without the result.
     pub const fn status(&self) -> Status {
         match self {
             Self::Queued => Status::Queued,
@@ -102,21 +104,21 @@ impl TaskState {
 /// A task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its id, which begins with its kind.
+    /// Id of the task, which starts with its kind.
     pub id: TaskId,
-    /// The id of the workspace whose memories it is about.
+    /// Id of the workspace whose memories it may change.
     pub workspace: String,
-    /// Who asked for it.
+    /// The requester.
     pub requester: Requester,
-    /// What was asked for; without its text if that may not be kept.
+    /// The request, without its text if that must not be stored.
     pub request: CuratorRequest,
-    /// Why the text may not be kept, if it may not: the task fails with it.
+    /// The reason why the text must not be stored; the task fails with it.
     pub refusal: Option<RememberError>,
-    /// When.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When its status last moved.
+    /// Time of the last change of status.
     pub updated_at: Timestamp,
-    /// How far it is.
+    /// The status, with the result.
     pub state: TaskState,
 }
 
@@ -135,15 +137,15 @@ impl Task {
 /// The result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskResult {
-    /// One sentence on what was done, without a word of what was said.
+    /// One sentence about the result, without quoting the request.
     pub summary: String,
     /// The roots of the memories that changed.
     pub scopes: BTreeSet<Mount>,
-    /// The entries that changed, or that a remember found to be known.
+    /// The entries that changed, and those that a remember found to be stored already.
     pub changes: Vec<EntryOutcome>,
-    /// The changes that it proposes to a person.
+    /// The changes proposed for a person's decision.
     pub proposals: TaskProposals,
-    /// The part that only a task of its kind has.
+    /// The part that depends on the kind of the task.
     pub details: TaskDetails,
 }
 
@@ -152,30 +154,30 @@ pub struct TaskResult {
 pub enum TaskDetails {
     /// Of a remember.
     Remember {
-        /// The memories that changed; none if all of it was known.
+        /// The memories that changed; empty if everything was known.
         files_touched: Vec<MemoryPath>,
     },
     /// Of a forget.
     Forget {
-        /// The entries that are gone.
+        /// The removed entries.
         removed: Vec<ForgottenEntry>,
         /// The topics of the memories that changed.
         topics: BTreeSet<MemoryTopic>,
-        /// If nothing was removed: the entries that may be meant.
+        /// The entries that may be meant, if nothing was removed.
         candidates: Vec<EntryCandidate>,
     },
     /// Of a dream.
     Dream {
         /// The topics of the memories that changed.
         topics: BTreeSet<MemoryTopic>,
-        /// How many entries were merged into another that says the same.
+        /// Number of entries merged into an equivalent one.
         deduped: usize,
     },
     /// Of a review.
     Review {
         /// The memories that changed.
         files_touched: Vec<MemoryPath>,
-        /// The number of findings that were not taken, by the reason.
+        /// Number of findings that were not saved, by reason.
         skipped: BTreeMap<FindingSkipReason, u32>,
     },
 }
@@ -183,14 +185,14 @@ pub enum TaskDetails {
 /// The proposals of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskProposals {
-    /// Those that a run made. They are stored when the task ends.
+    /// Proposals made by a run; they are stored when the task ends.
     Unstored(Vec<Proposal>),
-    /// The number of new ones that were stored.
+    /// Number of new proposals that were stored.
     Stored(usize),
 }
 
 impl TaskProposals {
-    /// Returns how many there are.
+    /// Returns the number of proposals.
     pub const fn count(&self) -> usize {
         match self {
             Self::Unstored(proposals) => proposals.len(),
@@ -206,7 +208,7 @@ impl From<Vec<Proposal>> for TaskProposals {
 }
 
 impl TaskResult {
-    /// Replaces its proposals by their number, and returns those that are not stored yet.
+    /// Replaces the proposals by their number, and returns the unstored ones.
     pub(crate) fn take_proposals(&mut self) -> Vec<Proposal> {
         match std::mem::replace(&mut self.proposals, TaskProposals::Stored(0)) {
             TaskProposals::Unstored(proposals) => proposals,

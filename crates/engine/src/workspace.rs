@@ -1,5 +1,7 @@
-//! A workspace as the daemon knows it: a folder that a caller works in, what it gives access to, and which features
-//! are on there.
+//! Workspaces: a folder that a user or agent works in, with the memories bound there and the
+//! features enabled there.
+//!
+//! The id of a workspace is the same in every process, so that processes agree on lanes and locks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,44 +13,44 @@ use store::{
     BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug, real_path,
 };
 
-/// How many hex digits of a digest an id has.
+/// Number of hex digits of the digest in an id.
 const ID_DIGEST_CHARS: usize = 12;
 
-/// A folder that somebody works in. Tasks of one workspace are done one after the other.
+/// A folder that a user or agent works in. Tasks of one workspace run one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {
-    /// Its name, the same in every process: a readable word and a digest of what is bound.
+    /// Its id, the same in every process: a readable word and a digest of its binding.
     pub id: String,
     /// The folder.
     pub cwd: PathBuf,
-    /// The memories that it gives access to.
+    /// The binding of its memories.
     pub binding: BindingRequest,
-    /// Whether it is the one that a daemon was started for.
+    /// Whether it is the workspace that a daemon was started for.
     pub primary: bool,
-    /// Whether a person said that what lies there may be read and run.
+    /// Whether the user trusts the folder, so that its files may be read and run.
     pub trusted: bool,
-    /// Whether tasks may be asked for here: a person may switch memory off.
+    /// Whether tasks are accepted here; the user can switch memory off.
     pub memory_enabled: bool,
 }
 
 impl Workspace {
-    /// Returns the workspace of a folder, given without links, with memory on. A person works in it, so
-    /// it is trusted.
+    /// Returns the workspace of a folder, with memory on. `cwd` must be free of links. The
+    /// workspace is trusted because the user works in it.
     ///
-    /// Every folder of a checkout is the same workspace, as long as the same memories are bound.
+    /// All folders of a checkout are the same workspace, as long as the same memories are bound.
     pub fn new(cwd: PathBuf, binding: BindingRequest) -> Self {
         let id = id(&cwd, &binding);
         Self { id, cwd, binding, primary: false, trusted: true, memory_enabled: true }
     }
 
-    /// Returns the workspace of what a request binds, links in its folder resolved. Without a folder nothing lies
-    /// in it but the person's own.
+    /// Returns the workspace of a binding, with links in its folder resolved. Without a folder,
+    /// only the user's own memories are bound.
     pub fn from_binding(binding: BindingRequest) -> Self {
         let folder = binding.project_dir.as_deref().map(real_path).unwrap_or_default();
         Self::new(folder, binding)
     }
 
-    /// Returns the id of the workspace whose memories it gives access to as the scope `workspace`. `None` where
+    /// Returns the id of the workspace whose memories are bound as the scope `workspace`. `None` if
     /// that scope is unavailable.
     pub fn memory_workspace(&self) -> Option<WorkspaceId> {
         match &self.binding.workspace {
@@ -61,66 +63,66 @@ impl Workspace {
     }
 }
 
-/// Returns a readable name and what tells the workspace from all others: two with one id have the same
-/// memories, so either may do the tasks of the other.
+/// Returns a readable name with a digest that distinguishes workspaces. Two workspaces with one id
+/// have the same memories, so either may run the tasks of the other.
 fn id(cwd: &Path, binding: &BindingRequest) -> String {
     let BindingRequest { project_dir, project_root, workspace, flat, read_only, no_project: _ } =
         binding;
     let start = flat.as_deref().or(project_dir.as_deref()).unwrap_or(cwd);
     let checkout = if flat.is_none() { Checkout::find(start) } else { None };
     let folder = checkout.map_or_else(|| start.to_owned(), |checkout| checkout.root);
-    let mut told = folder.as_os_str().as_encoded_bytes().to_vec();
-    let mut tell = |what: &[u8]| {
-        told.push(0);
-        told.extend_from_slice(what);
+    let mut identity = folder.as_os_str().as_encoded_bytes().to_vec();
+    let mut append = |part: &[u8]| {
+        identity.push(0);
+        identity.extend_from_slice(part);
     };
-    tell(match project_root {
+    append(match project_root {
         ProjectRoot::Repo => b"repo",
         ProjectRoot::Host => b"host",
     });
-    tell(
+    append(
         match workspace {
-            // That of the folder, which is part of the digest already.
+            // The workspace of the folder, which the digest contains already.
             WorkspaceChoice::Checkout => String::new(),
             WorkspaceChoice::Id(id) => id.to_string(),
-            // No id has a slash.
+            // A slash cannot occur in an id.
             WorkspaceChoice::None => "/".to_owned(),
         }
         .as_bytes(),
     );
-    tell(if flat.is_some() { b"flat" } else { b"" });
-    tell(if *read_only { b"read-only" } else { b"" });
+    append(if flat.is_some() { b"flat" } else { b"" });
+    append(if *read_only { b"read-only" } else { b"" });
     let digest: String =
-        Revision::digest(&told).to_string().chars().take(ID_DIGEST_CHARS).collect();
+        Revision::digest(&identity).to_string().chars().take(ID_DIGEST_CHARS).collect();
     format!("{}-{digest}", folder_slug(&folder, "workspace"))
 }
 
-/// The switches of an engine. Cheap to clone.
+/// The feature switches of an engine. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct FeatureSwitches {
     global: Features,
-    /// What single workspaces still have of it, by their ids.
+    /// Features that each workspace keeps, by workspace id.
     per_workspace: Arc<BTreeMap<String, Features>>,
 }
 
 impl FeatureSwitches {
-    /// Returns switches of which single workspaces, by their ids, may only take away.
-    pub fn new(everywhere: Features, in_workspaces: BTreeMap<String, Features>) -> Self {
-        Self { global: everywhere, per_workspace: Arc::new(in_workspaces) }
+    /// Returns switches with restrictions for single workspaces, by their ids.
+    pub fn new(global: Features, restrictions: BTreeMap<String, Features>) -> Self {
+        Self { global, per_workspace: Arc::new(restrictions) }
     }
 
-    /// Returns what is on where no workspace is known.
+    /// Returns the features outside of any workspace.
     pub const fn global(&self) -> Features {
         self.global
     }
 
-    /// Returns what is on in a workspace.
+    /// Returns the features in a workspace.
     pub fn for_workspace(&self, workspace: &Workspace) -> Features {
-        let taken = self.per_workspace.get(&workspace.id).copied();
-        taken.map_or(self.global, |left| self.global.and(left))
+        let restriction = self.per_workspace.get(&workspace.id).copied();
+        restriction.map_or(self.global, |kept| self.global.and(kept))
     }
 
-    /// Returns what is on for the memories that a host's request leads to.
+    /// Returns the features for the memories of a host's request.
     pub fn for_request(&self, request: &BindingRequest) -> Features {
         if self.per_workspace.is_empty() {
             return self.global;

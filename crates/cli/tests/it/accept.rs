@@ -47,7 +47,7 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     insta::assert_snapshot!(shown.join("\n"), @r"
     proposal 1
     kind      review
-    why       `test/1` wrote or changed this after it had read memories that came with a repository and that nobody here reviewed. They may have told it what to write. Accept it if all of it is right; else edit or remove it.
+    why       `test/1` wrote or changed this after it had read memories that came with a repository and were not reviewed here. They may have influenced the text. Accept it if all of it is right; else edit or remove it.
     score     100 %
     by        mcp
 

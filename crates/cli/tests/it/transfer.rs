@@ -77,7 +77,7 @@ fn what_is_there_is_not_overwritten() {
     --- stdout
     + global/c.md  from c.md
     skipped a.md: global/a.md is there with another text
-    skipped b.md: it is there already
+    skipped b.md: it exists already
     --- stderr
     imported 1 memory (folder format), 2 skipped (change 3)
     warning: 1 piece of the source that may hold memories could not be taken over; see `skipped` above

@@ -1,7 +1,9 @@
-//! What a conversation is given at the beginning of a segment, and what is told at its tail while it lasts.
+//! The context of a conversation: the parts given at the start of a segment, and the changes
+//! appended while it lasts.
 //!
-//! The bytes that were given stay as they are, here and in the state. What changed since is looked at beside the
-//! turn, and told once, at the first moment at which it is there.
+//! The bytes that were given stay the same, in this process and in the state. Changes to memories
+//! since then are detected in the background and shown once, at the first call after the scan has
+//! finished.
 
 use std::sync::Arc;
 
@@ -15,28 +17,29 @@ use super::{Conversation, ConversationState};
 use crate::prefetch::{Prefetch, TakeOutcome};
 use crate::segment::{self, CurrentIndex};
 
-/// What a model is given at the beginning of a segment, or again within it.
+/// The context that a model is given at the start of a segment, or again within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextSegment {
-    /// What it was given at the beginning; the same bytes as long as the segment lasts.
+    /// The text given at the start; the same bytes as long as the segment lasts.
     pub segment: Arc<Segment>,
-    /// Whether it was given before: [`Conversation::take_changes`] says what changed since.
+    /// Whether it was given before. [`Conversation::take_changes`] returns the changes since then.
     pub is_repeated: bool,
 }
 
-/// How a conversation wants to begin, or to go on.
+/// The host's limits and intent when a conversation starts or resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRequest {
-    /// The most bytes of text that the host takes at once.
+    /// Maximum size in bytes of the text that the host accepts at once.
     pub bytes_max: usize,
-    /// Whether the model knows nothing of what it was given before, so that a new segment begins.
+    /// Whether the model has lost the context given before, so that a new segment starts.
     pub starts_new: bool,
 }
 
-/// What changed since a session began, with its frame, in bytes.
+/// Maximum size in bytes of the changes since the segment started, with their frame.
 const CHANGES_BYTES_MAX: usize = DELTA_BYTES_MAX + 512;
 
-/// What was seen of memories, and what was known of them by what another process kept.
+/// A scan of the current memories, with the record that it compares them to; another process may
+/// have written that.
 #[derive(Clone, Debug)]
 pub(super) struct ChangeScan {
     segment_record: SegmentRecord,
@@ -44,172 +47,177 @@ pub(super) struct ChangeScan {
 }
 
 impl Conversation {
-    /// Returns what the model is given at the beginning of the segment that the conversation is in: gathered once,
-    /// and the same bytes until the next compaction, whatever is written meanwhile and whichever process is asked.
+    /// Returns the context of the current segment. It is gathered once; the bytes then stay the
+    /// same until the next compaction, whatever is written and whichever process is called.
     pub async fn context(&self, files: &ContextFiles) -> Result<ContextSegment, StoreError> {
         self.context_within(files, usize::MAX).await
     }
 
-    /// The same as the host wants it, with what changed since it was given, where there is room for both. Without
-    /// room that waits for the next prompt.
+    /// Returns the context within the host's limits, and the changes since it was given if there is
+    /// room for both. Without room, the changes wait for the next prompt.
     pub async fn begin(
         &self,
         files: &ContextFiles,
-        beginning: SegmentRequest,
+        request: SegmentRequest,
     ) -> Result<(ContextSegment, Option<ContextPart>), StoreError> {
-        if beginning.starts_new {
+        if request.starts_new {
             self.start_new_segment().await;
         }
-        let begun = self.context_within(files, beginning.bytes_max).await?;
-        let room = beginning.bytes_max.saturating_sub(begun.segment.text().len());
-        let is_told = begun.is_repeated && room >= CHANGES_BYTES_MAX;
-        let changes = if is_told { self.scan_changes().await } else { None };
-        Ok((begun, changes))
+        let context = self.context_within(files, request.bytes_max).await?;
+        let room = request.bytes_max.saturating_sub(context.segment.text().len());
+        let has_room = context.is_repeated && room >= CHANGES_BYTES_MAX;
+        let changes = if has_room { self.scan_changes().await } else { None };
+        Ok((context, changes))
     }
 
-    /// The same in at most so many bytes, if it is gathered now; see
-    /// [`Engine::segment_within`](crate::Engine::segment_within).
+    /// Does the same as [`context`](Self::context), in at most `bytes_max` bytes if it is gathered
+    /// now; see [`Engine::segment_within`](crate::Engine::segment_within).
     pub async fn context_within(
         &self,
         files: &ContextFiles,
         bytes_max: usize,
     ) -> Result<ContextSegment, StoreError> {
-        if let Some(given) = self.load_segment_record().await {
-            return Ok(ContextSegment { segment: given.segment, is_repeated: true });
+        if let Some(record) = self.load_segment_record().await {
+            return Ok(ContextSegment { segment: record.segment, is_repeated: true });
         }
-        let of = self.state.lock().persisted.segment;
+        let segment_number = self.state.lock().persisted.segment;
         let (limits, now) = ((self.imports, bytes_max), self.clock.now());
-        let showing = segment::gather(&self.memories, files, limits, now).await?;
-        let mut now = self.state.lock();
-        // Whoever was first is whom the others are given.
-        if let Some(given) = now.segment_record_of(of) {
-            return Ok(ContextSegment { segment: Arc::clone(&given.segment), is_repeated: true });
+        let report = segment::gather(&self.memories, files, limits, now).await?;
+        let mut state = self.state.lock();
+        // Concurrent callers get the segment of the first one.
+        if let Some(record) = state.segment_record_of(segment_number) {
+            return Ok(ContextSegment { segment: Arc::clone(&record.segment), is_repeated: true });
         }
-        // What the model has whole is not recalled beside a prompt.
+        // A memory that the model has in full need not be recalled.
         let mut whole =
-            showing.hot.iter().filter_map(|hot| Some((&hot.path, hot.full_revision?))).peekable();
+            report.hot.iter().filter_map(|hot| Some((&hot.path, hot.full_revision?))).peekable();
         if whole.peek().is_some() {
-            whole.for_each(|(path, revision)| now.persisted.mark_shown(path, &revision));
-            self.persist(&now);
+            whole.for_each(|(path, revision)| state.persisted.mark_shown(path, &revision));
+            self.persist(&state);
         }
-        let version = now.segment_record.as_ref().map_or(0, |given| given.version) + 1;
-        let segment = Arc::new(showing.segment);
-        let given = SegmentRecord {
-            segment_number: of,
+        let version = state.segment_record.as_ref().map_or(0, |record| record.version) + 1;
+        let segment = Arc::new(report.segment);
+        let record = SegmentRecord {
+            segment_number,
             version,
             segment: Arc::clone(&segment),
-            shown_index: showing.shown_index,
+            shown_index: report.shown_index,
         };
-        self.writer.write_segment(&self.id, &given);
-        now.segment_record = Some(given);
+        self.writer.write_segment(&self.id, &record);
+        state.segment_record = Some(record);
         Ok(ContextSegment { segment, is_repeated: false })
     }
 
-    /// Says that the model knows nothing of what it was given any more: if it was given anything in this segment,
-    /// a new one begins.
+    /// Reports that the model has lost the context given before. Starts a new segment if this one
+    /// was given any.
     pub async fn start_new_segment(&self) {
         if self.load_segment_record().await.is_some() {
             self.compacted(None);
         }
     }
 
-    /// Waits until all is kept that was shown and given until now.
+    /// Waits until everything shown so far is written.
     pub async fn flush(&self) {
         self.writer.flush().await;
     }
 
-    /// Begins to look, beside the turn, at what changed since the model was told which memories there are.
+    /// Starts a background scan for changes since the model was shown the index.
     pub fn start_change_scan(&self) {
-        let mut now = self.state.lock();
-        if now.change_scan.is_none() {
-            let looking = self.scan(&now);
-            now.change_scan = Some(Prefetch::spawn(&CancellationToken::new(), |_| looking));
+        let mut state = self.state.lock();
+        if state.change_scan.is_none() {
+            let scan = self.scan(&state);
+            state.change_scan = Some(Prefetch::spawn(&CancellationToken::new(), |_| scan));
         }
     }
 
-    /// Returns what was seen to have changed, for the tail, and takes it for told; `None` if nothing did, or it
-    /// is still looked at, or the model was not told of any memories.
+    /// Takes the changes found by the scan, to be appended, and records them as shown. `None` if
+    /// nothing changed, the scan is still running, or the model was shown no index.
     pub fn take_changes(&self) -> Option<ContextPart> {
-        let mut now = self.state.lock();
-        match now.change_scan.take()?.take() {
-            TakeOutcome::Ready(looked) => self.take_delta(&mut now, looked?),
-            TakeOutcome::Pending(look) => {
-                now.change_scan = Some(look);
+        let mut state = self.state.lock();
+        match state.change_scan.take()?.take() {
+            TakeOutcome::Ready(scan) => self.take_delta(&mut state, scan?),
+            TakeOutcome::Pending(scan) => {
+                state.change_scan = Some(scan);
                 None
             }
             TakeOutcome::Ended => None,
         }
     }
 
-    /// Looks now, and returns what [`take_changes`](Self::take_changes) does.
+    /// Scans now, and returns the same as [`take_changes`](Self::take_changes).
     pub async fn scan_changes(&self) -> Option<ContextPart> {
-        let looking = self.scan(&self.state.lock());
-        let looked = looking.await?;
-        self.take_delta(&mut self.state.lock(), looked)
+        let pending = self.scan(&self.state.lock());
+        let scan = pending.await?;
+        self.take_delta(&mut self.state.lock(), scan)
     }
 
-    fn take_delta(&self, now: &mut ConversationState, looked: ChangeScan) -> Option<ContextPart> {
-        now.adopt_if_newer(looked.segment_record);
-        let of = now.persisted.segment;
-        let given = now.segment_record.as_mut().filter(|given| given.segment_number == of)?;
-        let changes = looked.index.delta(&mut given.shown_index)?;
-        given.version += 1;
-        self.writer.write_segment(&self.id, given);
+    fn take_delta(&self, state: &mut ConversationState, scan: ChangeScan) -> Option<ContextPart> {
+        state.adopt_if_newer(scan.segment_record);
+        let segment_number = state.persisted.segment;
+        let record = state
+            .segment_record
+            .as_mut()
+            .filter(|record| record.segment_number == segment_number)?;
+        let changes = scan.index.delta(&mut record.shown_index)?;
+        record.version += 1;
+        self.writer.write_segment(&self.id, record);
         Some(changes)
     }
 
-    /// Returns a look at the memories; `None` comes of it if the model was told of none, or they cannot be
-    /// listed.
+    /// Returns a scan of the memories. It yields `None` if the model was shown no index, or if
+    /// listing fails.
     fn scan(
         &self,
-        now: &ConversationState,
+        state: &ConversationState,
     ) -> impl Future<Output = Option<ChangeScan>> + Send + use<> {
-        let known = now.segment_record_of(now.persisted.segment).cloned();
-        let (reading, memories) = (self.load_newer_record(now), self.memories.clone());
+        let known = state.segment_record_of(state.persisted.segment).cloned();
+        let (reading, memories) = (self.load_newer_record(state), self.memories.clone());
         async move {
-            let given = reading.await.or(known)?;
-            match CurrentIndex::new(&memories, &given.shown_index).await {
-                Ok(look) => Some(ChangeScan { segment_record: given, index: look }),
+            let record = reading.await.or(known)?;
+            match CurrentIndex::new(&memories, &record.shown_index).await {
+                Ok(index) => Some(ChangeScan { segment_record: record, index }),
                 Err(error) => {
-                    tracing::warn!(%error, "what changed cannot be looked at");
+                    tracing::warn!(%error, "error while scanning for changed memories");
                     None
                 }
             }
         }
     }
 
-    /// Returns what was given in this segment, by whichever process.
+    /// Returns the record of the current segment, whichever process wrote it.
     async fn load_segment_record(&self) -> Option<SegmentRecord> {
         let reading = {
-            let now = self.state.lock();
-            let known = now.segment_record_of(now.persisted.segment);
+            let state = self.state.lock();
+            let known = state.segment_record_of(state.persisted.segment);
             if known.is_some() {
                 return known.cloned();
             }
-            self.load_newer_record(&now)
+            self.load_newer_record(&state)
         };
-        let kept = reading.await;
-        let mut now = self.state.lock();
-        if let Some(kept) = kept {
-            now.adopt_if_newer(kept);
+        let stored = reading.await;
+        let mut state = self.state.lock();
+        if let Some(stored) = stored {
+            state.adopt_if_newer(stored);
         }
-        now.segment_record_of(now.persisted.segment).cloned()
+        state.segment_record_of(state.persisted.segment).cloned()
     }
 
-    /// Returns what the state has, if it is newer than what is known here; what cannot be read was not given.
+    /// Reads the stored record, if it is newer than the one in memory; an unreadable record counts
+    /// as absent.
     fn load_newer_record(
         &self,
-        now: &ConversationState,
+        state: &ConversationState,
     ) -> impl Future<Output = Option<SegmentRecord>> + Send + use<> {
-        let known = now.segment_record.as_ref().map(|known| (known.segment_number, known.version));
+        let known =
+            state.segment_record.as_ref().map(|known| (known.segment_number, known.version));
         let (tasks, id) = (Arc::clone(&self.tasks), self.id.clone());
         let layout = self.memories.layout();
         async move {
             let row = tasks.segment(id.as_str()).await.unwrap_or_else(|error| {
-                tracing::warn!(conversation = %id, %error, "what was given cannot be read");
+                tracing::warn!(conversation = %id, %error, "error while reading the segment record");
                 None
             });
-            // To read it takes milliseconds where there are many memories.
+            // Decoding takes milliseconds with many memories, so it is skipped for a known version.
             let row = row.filter(|row| known < Some((row.segment, row.version)))?;
             SegmentRecord::from_row(&row, layout)
         }
@@ -218,14 +226,14 @@ impl Conversation {
 
 impl ConversationState {
     fn segment_record_of(&self, segment: u64) -> Option<&SegmentRecord> {
-        self.segment_record.as_ref().filter(|given| given.segment_number == segment)
+        self.segment_record.as_ref().filter(|record| record.segment_number == segment)
     }
 
-    /// Takes in what was kept, if it is newer than what is known here; another process may have begun a segment.
-    fn adopt_if_newer(&mut self, kept: SegmentRecord) {
-        if self.segment_record.as_ref().is_none_or(|known| kept.is_newer_than(known)) {
-            self.persisted.segment = self.persisted.segment.max(kept.segment_number);
-            self.segment_record = Some(kept);
+    /// Adopts a stored record if it is newer; another process may have started a segment.
+    fn adopt_if_newer(&mut self, stored: SegmentRecord) {
+        if self.segment_record.as_ref().is_none_or(|known| stored.is_newer_than(known)) {
+            self.persisted.segment = self.persisted.segment.max(stored.segment_number);
+            self.segment_record = Some(stored);
         }
     }
 }

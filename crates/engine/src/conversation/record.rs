@@ -1,7 +1,8 @@
-//! The record of a conversation in the state: its id, what it was shown, and what it was given.
+//! Records of a conversation in the state: its id, its counters, the memories it was shown, and the
+//! context it was given.
 //!
-//! The bytes that were given are kept as they are, so that a conversation that goes on in another process is given
-//! the same.
+//! The given context is stored byte for byte, so that a conversation that resumes in another
+//! process gets the same text.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -29,12 +30,12 @@ pub struct ConversationId(String);
 /// A text that names no conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a conversation's id has 1 to {CONVERSATION_ID_CHARS_MAX} letters, digits, `.`, `_`, `:` or `-`"
+    "a conversation id must have 1 to {CONVERSATION_ID_CHARS_MAX} letters, digits, `.`, `_`, `:` or `-`"
 )]
 pub struct BadConversationId;
 
 impl ConversationId {
-    /// Returns a name that nobody else has.
+    /// Returns a unique random name.
     pub fn random() -> Self {
         Self(Uuid::new_v4().to_string())
     }
@@ -65,35 +66,36 @@ impl FromStr for ConversationId {
     }
 }
 
-/// What is kept.
+/// The stored record of a conversation. Its JSON is the row's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct PersistedConversation {
-    /// How often what the model knew was compacted.
+    /// Number of compactions.
     pub(super) segment: u64,
-    /// How many turns have ended.
+    /// Number of turns that have ended.
     pub(super) turns: u64,
-    /// What was shown, the latest last.
+    /// Digests of the memories shown, latest last.
     shown: VecDeque<ShortDigest>,
-    /// What the host said it did, the latest last.
+    /// Digests of the host's event ids, latest last.
     events: VecDeque<ShortDigest>,
-    /// What is kept for the next review, where conversations are reviewed. In the record alone.
+    /// Messages for the next review, if conversations are reviewed. Held only in the stored record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) watched: Option<ReviewBacklog>,
 }
 
 impl PersistedConversation {
-    /// Returns what was shown.
+    /// Returns the memories shown.
     pub(super) fn shown(&self) -> ShownSet {
         ShownSet::from_digests(self.shown.iter().copied())
     }
 
-    /// Notes that a memory is shown.
+    /// Records that a memory was shown.
     pub(super) fn mark_shown(&mut self, path: &MemoryPath, revision: &Revision) {
         push_bounded(&mut self.shown, shown_key(path, revision), CONVERSATION_SHOWN_MAX);
     }
 
-    /// Notes an event; `false` if it is noted already. One without an id is new.
+    /// Records an event. Returns `false` if it is a repetition; an event without an id is always
+    /// new.
     pub(super) fn note_event(&mut self, event: Option<&str>) -> bool {
         let Some(event) = event else { return true };
         let mark = short_digest(event.as_bytes());
@@ -104,22 +106,24 @@ impl PersistedConversation {
         is_new
     }
 
-    /// Notes what was heard, up to the first review that is due then; without an interval none is. Returns how much of it that is.
+    /// Records observations up to the first one that makes a review due; without an interval none
+    /// is. Returns how many it took.
     pub(super) fn observe(
         &mut self,
-        heard: &VecDeque<Observation>,
+        observations: &VecDeque<Observation>,
         interval: Option<u64>,
     ) -> (usize, Option<(ReviewTrigger, ReviewSpan)>) {
-        for (at, one) in heard.iter().enumerate() {
-            let due = self.watched.get_or_insert_default().observe(one, interval);
+        for (index, observation) in observations.iter().enumerate() {
+            let due = self.watched.get_or_insert_default().observe(observation, interval);
             if due.is_some() {
-                return (at + 1, due);
+                return (index + 1, due);
             }
         }
-        (heard.len(), None)
+        (observations.len(), None)
     }
 
-    /// Takes in what somebody else kept of the same conversation meanwhile. What waits for a review is in the record alone.
+    /// Merges the record that another process wrote. The review backlog is taken from the stored
+    /// one.
     pub(super) fn merge(&mut self, other: Self) {
         self.segment = self.segment.max(other.segment);
         self.turns = self.turns.max(other.turns);
@@ -129,8 +133,8 @@ impl PersistedConversation {
     }
 }
 
-/// Returns the marks of both, those that only the other has before ours: where there is no room for all, the oldest go, and
-/// none of ours before those.
+/// Merges two lists of digests, those only in `other` before ours. Above the limit, the oldest are
+/// dropped, and those of `other` before ours.
 fn merge_digests(
     mut other: VecDeque<ShortDigest>,
     ours: &VecDeque<ShortDigest>,
@@ -157,27 +161,27 @@ impl PersistedConversation {
     pub(super) fn from_row(row: &ConversationRow) -> Option<Self> {
         serde_json::from_str(&row.data)
             .inspect_err(|error| {
-                tracing::warn!(conversation = row.id, %error, "what was kept cannot be read");
+                tracing::warn!(conversation = row.id, %error, "error while reading a conversation record");
             })
             .ok()
     }
 
-    /// Returns what stands in the data of a row.
+    /// Encodes the record as the data of a row.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts become JSON")
     }
 }
 
-/// What was given and what was told since.
+/// The context given in a segment, with the changes shown since.
 #[derive(Clone, Debug)]
 pub(super) struct SegmentRecord {
-    /// Of which segment.
+    /// The segment that it belongs to.
     pub(super) segment_number: u64,
-    /// How often it was written.
+    /// Number of times it was written.
     pub(super) version: u64,
-    /// What was given.
+    /// The context as given.
     pub(super) segment: Arc<Segment>,
-    /// What is known by that, and by what was told since, of which memories there are.
+    /// The memories that the model knows from it and from later changes.
     pub(super) shown_index: ShownIndex,
 }
 
@@ -189,31 +193,31 @@ struct SegmentData {
 }
 
 impl SegmentRecord {
-    /// Returns what stands in the data of a row.
+    /// Encodes the record as the data of a row.
     pub(super) fn to_json(&self) -> String {
         let parts = self.segment.parts().iter();
-        let told = self.shown_index.memories().map(|(path, bytes, modified_at)| {
+        let shown = self.shown_index.memories().map(|(path, bytes, modified_at)| {
             let nanoseconds = i64::try_from(modified_at.as_nanosecond()).unwrap_or_default();
             (path.to_string(), bytes, nanoseconds)
         });
         let written = SegmentData {
             parts: parts.map(|part| (part.kind.as_ref().to_owned(), part.text.clone())).collect(),
-            told: told.collect(),
+            told: shown.collect(),
         };
         serde_json::to_string(&written).expect("numbers and texts become JSON")
     }
 
-    /// Reads a row; what cannot be read is as good as nothing.
+    /// Decodes a row, or returns `None` if it is corrupt.
     pub(super) fn from_row(row: &SegmentRow, layout: Layout) -> Option<Self> {
         let SegmentData { parts, told } = serde_json::from_str(&row.data)
             .inspect_err(|error| {
                 let id = &row.conversation;
-                tracing::warn!(conversation = id, %error, "what was given cannot be read");
+                tracing::warn!(conversation = id, %error, "error while reading a segment record");
             })
             .ok()?;
         let part = |(kind, text): (String, String)| ContextPart::new(kind.parse().ok()?, text);
-        // What cannot be named any more is told as new.
-        let told = told.into_iter().filter_map(|(path, bytes, nanoseconds)| {
+        // A memory whose path is no longer valid is shown as new.
+        let shown = told.into_iter().filter_map(|(path, bytes, nanoseconds)| {
             let path = MemoryPath::parse(&path, layout).ok()?;
             Some((path, bytes, Timestamp::from_nanosecond(nanoseconds.into()).ok()?))
         });
@@ -223,7 +227,7 @@ impl SegmentRecord {
             segment: Arc::new(Segment::from_parts(
                 parts.into_iter().map(part).collect::<Option<_>>()?,
             )),
-            shown_index: ShownIndex::from_parts(told),
+            shown_index: ShownIndex::from_parts(shown),
         })
     }
 }
@@ -233,13 +237,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_event_is_known_however_often_what_is_kept_is_united() {
+    fn the_latest_event_is_known_after_any_number_of_merges() {
         let mut stored = PersistedConversation::default();
-        let mut at_hand = PersistedConversation::default();
+        let mut in_memory = PersistedConversation::default();
         for number in 0..3 * CONVERSATION_EVENTS_KEPT {
-            assert!(at_hand.note_event(Some(&format!("event {number}"))));
-            at_hand.merge(stored.clone());
-            stored = at_hand.clone();
+            assert!(in_memory.note_event(Some(&format!("event {number}"))));
+            in_memory.merge(stored.clone());
+            stored = in_memory.clone();
             assert!(!stored.note_event(Some(&format!("event {number}"))), "{number}");
             assert!(stored.events.len() <= CONVERSATION_EVENTS_KEPT);
         }

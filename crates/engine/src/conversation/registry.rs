@@ -1,4 +1,7 @@
-//! The conversations of a process.
+//! [`Conversations`]: the open conversations of a process, and access to stored ones.
+//!
+//! Open conversations are cached. An evicted or closed one resumes from its record in the state. An
+//! id belongs to one workspace: opening it in another is an error.
 
 use std::sync::Arc;
 
@@ -17,7 +20,7 @@ use super::writer::{ConversationWriter, ReviewMode};
 use super::{Conversation, ConversationState};
 use crate::retriever::Retriever;
 
-/// Conversations, those under way and those that went on before this process.
+/// The open conversations of this process; stored ones are resumed on demand.
 #[derive(Debug)]
 pub struct Conversations {
     tasks: Arc<dyn TaskStore>,
@@ -25,62 +28,63 @@ pub struct Conversations {
     writer: Arc<ConversationWriter>,
     clock: Arc<dyn Clock>,
     imports: ImportStyle,
-    /// Those under way. One that is evicted goes on from the state, but for what is looked for at that moment.
+    /// Open conversations. An evicted one resumes from the state; only the recall under way is
+    /// lost.
     open: Mutex<Cache<ConversationId, Arc<Conversation>, CONVERSATIONS_OPEN_MAX>>,
 }
 
-/// Why there is no conversation.
+/// The reason why a conversation cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
-    /// It goes on in another workspace.
-    #[error("there is a conversation of this id in another workspace")]
+    /// The id belongs to another workspace.
+    #[error("a conversation with this id exists in another workspace; use another id")]
     OtherWorkspace,
     /// The state cannot be read.
-    #[error("the conversation cannot be looked for")]
+    #[error("the conversation cannot be read from the state")]
     State(#[from] StateError),
 }
 
-/// A conversation that was begun, or goes on.
+/// A conversation that was started or resumed.
 #[derive(Clone, Debug)]
 pub struct OpenedConversation {
-    /// The conversation.
+    /// The opened conversation.
     pub conversation: Arc<Conversation>,
-    /// Whether it was there before.
+    /// Whether it existed before.
     pub resumed: bool,
 }
 
 impl Conversations {
-    /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`. Another process reviews
-    /// them, if any.
+    /// Returns the conversations stored in `tasks`, which retrieve memories with `retriever`.
+    /// Reviews, if any, are left to another process.
     pub fn new(
         tasks: Arc<dyn TaskStore>,
-        select: Arc<dyn Retriever>,
+        retriever: Arc<dyn Retriever>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self::with_review_mode(tasks, select, clock, ReviewMode::OtherProcess)
+        Self::with_review_mode(tasks, retriever, clock, ReviewMode::OtherProcess)
     }
 
-    /// Returns the same conversations, reviewed as is said.
+    /// Returns the same conversations with a review mode.
     pub(crate) fn with_review_mode(
         tasks: Arc<dyn TaskStore>,
-        select: Arc<dyn Retriever>,
+        retriever: Arc<dyn Retriever>,
         clock: Arc<dyn Clock>,
-        reviewing: ReviewMode,
+        review_mode: ReviewMode,
     ) -> Self {
         let writer =
-            Arc::new(ConversationWriter::new(Arc::clone(&tasks), Arc::clone(&clock), reviewing));
+            Arc::new(ConversationWriter::new(Arc::clone(&tasks), Arc::clone(&clock), review_mode));
         let imports = ImportStyle::default();
-        Self { tasks, retriever: select, writer, clock, imports, open: Mutex::default() }
+        Self { tasks, retriever, writer, clock, imports, open: Mutex::default() }
     }
 
-    /// Returns the same conversations with imports of context files shown in this way.
+    /// Returns the same conversations with this style for imports of context files.
     #[must_use]
     pub(crate) fn with_imports(self, imports: ImportStyle) -> Self {
         Self { imports, ..self }
     }
 
-    /// Begins a conversation in a workspace, or goes on with the one of this id, as the caller of these
-    /// memories.
+    /// Starts a conversation in a workspace, or resumes the one with this id, with the access of
+    /// `memories`.
     pub async fn open(
         &self,
         id: &ConversationId,
@@ -94,8 +98,8 @@ impl Conversations {
         if row.as_ref().is_some_and(|row| row.workspace != workspace) {
             return Err(ConversationError::OtherWorkspace);
         }
-        let kept = row.as_ref().and_then(PersistedConversation::from_row);
-        let resumed = kept.is_some();
+        let stored = row.as_ref().and_then(PersistedConversation::from_row);
+        let resumed = stored.is_some();
         let new = Arc::new(Conversation {
             id: id.clone(),
             workspace: workspace.to_owned(),
@@ -106,7 +110,7 @@ impl Conversations {
             clock: Arc::clone(&self.clock),
             imports: self.imports,
             state: Mutex::new(ConversationState {
-                persisted: kept.unwrap_or_else(PersistedConversation::default),
+                persisted: stored.unwrap_or_else(PersistedConversation::default),
                 prefetch: None,
                 prompt: None,
                 cancelled: CancellationToken::new(),
@@ -117,7 +121,7 @@ impl Conversations {
         });
         let conversation = {
             let mut open = self.open.lock();
-            // Another caller may have opened it meanwhile.
+            // Another caller may have opened it in the meantime.
             let known = open.get(id).map(Arc::clone);
             known.unwrap_or_else(|| {
                 open.insert(id.clone(), Arc::clone(&new));
@@ -130,12 +134,13 @@ impl Conversations {
         Ok(OpenedConversation { resumed, ..check_workspace(conversation, workspace)? })
     }
 
-    /// Returns a conversation that is under way; [`open`](Self::open) also finds one of before.
+    /// Returns a conversation that is open in this process; [`open`](Self::open) also resumes
+    /// stored ones.
     pub fn get_open(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
         self.open.lock().get(id).map(Arc::clone)
     }
 
-    /// Returns the id of the workspace of a conversation, at hand or not.
+    /// Returns the id of the workspace of a conversation, open or stored.
     pub async fn workspace_of(&self, id: &ConversationId) -> Result<Option<String>, StateError> {
         if let Some(conversation) = self.get_open(id) {
             return Ok(Some(conversation.workspace.clone()));
@@ -143,8 +148,8 @@ impl Conversations {
         Ok(self.tasks.conversation(id.as_str()).await?.map(|row| row.workspace))
     }
 
-    /// Lets a conversation go: what is looked for is dropped. What it was shown stays known, so that it may go
-    /// on some day. Returns whether it was at hand.
+    /// Closes a conversation: drops its recall and requests a review of its end. Its record stays,
+    /// so that it can be resumed. Returns whether it was open.
     pub async fn close(&self, id: &ConversationId) -> bool {
         let open = self.open.lock().remove(id);
         if let Some(conversation) = &open {
@@ -155,7 +160,7 @@ impl Conversations {
         open.is_some()
     }
 
-    /// Waits until all is kept that was shown until now.
+    /// Waits until everything shown so far is written.
     pub async fn flush(&self) {
         self.writer.flush().await;
     }

@@ -1,4 +1,9 @@
-//! What is kept of a conversation for its next review: what was said, and how far it was reviewed.
+//! The messages of a conversation that wait for its next review, and the turn up to which it was
+//! reviewed.
+//!
+//! Calls produce [`Observation`]s, already bounded and without secrets. The writer applies them to
+//! the [`ReviewBacklog`] in the stored record and queues a review when one is due. Nothing here
+//! talks to a model.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,30 +15,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::review::{ReviewSpan, TurnReport, message_for_review};
 
-/// What a message takes beside its text, in bytes.
+/// Size in bytes counted per message beside its text.
 const MESSAGE_OVERHEAD_BYTES: usize = 64;
 
-/// The most that is heard of a conversation while it cannot be written down.
+/// Maximum number of observations held in memory while the state cannot be written.
 const PENDING_OBSERVATIONS_MAX: usize = 128;
 
-/// What is kept until the next review, in the record of the conversation alone: each process adds what it heard to what is
-/// there, so that none of them goes by counts of its own.
+/// The backlog for the next review. It lives only in the stored record of the conversation: each
+/// process adds its observations there, so that none relies on counts of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ReviewBacklog {
-    /// How many turns of a person have ended since it is watched.
+    /// Number of user turns that have ended since reviews were enabled.
     turns: u64,
-    /// How many of them were reviewed, or are in a review that was queued.
+    /// Number of those that were reviewed, or are in a queued review.
     reviewed_at_turn: u64,
-    /// What was said up to this turn needs no review: it had one, or the model wrote memories itself.
+    /// The last turn whose messages need no review: they had one, or the model wrote memories
+    /// itself.
     read_up_to: u64,
-    /// The turn in which the model wrote memories last, which may still go on.
+    /// The last turn in which the model wrote memories; it may still be running.
     #[serde(skip_serializing_if = "is_zero")]
     wrote_in: u64,
-    /// The turn in which a person said something last, which may still go on.
+    /// The last turn in which the user said something; it may still be running.
     #[serde(skip_serializing_if = "is_zero")]
     spoke_in: u64,
-    /// What was said after that, the oldest first.
+    /// The messages after that, oldest first.
     said: VecDeque<BacklogMessage>,
 }
 
@@ -50,14 +56,14 @@ const fn is_zero(count: &u64) -> bool {
 }
 
 impl ReviewBacklog {
-    /// Notes what was heard. Returns what is to be reviewed now, and why now, if anything is; the mark has moved then. Without an
-    /// interval nothing is.
+    /// Records an observation. Returns the messages to review and the trigger if a review is due,
+    /// and marks them as reviewed. Without an interval no review is due.
     pub(super) fn observe(
         &mut self,
-        heard: &Observation,
+        observation: &Observation,
         interval: Option<u64>,
     ) -> Option<(ReviewTrigger, ReviewSpan)> {
-        match heard {
+        match observation {
             Observation::Prompt(text) => {
                 self.add_message(MessageRole::User, text);
                 return None;
@@ -71,37 +77,37 @@ impl ReviewBacklog {
             }
             Observation::ReviewRequested(_) => {}
         }
-        self.take_if_due(heard.moment(), interval?)
+        self.take_if_due(observation.moment(), interval?)
     }
 
-    /// Returns what is to be reviewed at such a moment.
+    /// Returns the messages to review for a trigger, if a review is due.
     fn take_if_due(
         &mut self,
-        moment: ReviewTrigger,
+        trigger: ReviewTrigger,
         interval: u64,
     ) -> Option<(ReviewTrigger, ReviewSpan)> {
-        let turns = match moment {
+        let turns = match trigger {
             ReviewTrigger::Turns => interval,
-            // Less than half of what is usual is not worth it.
+            // A review of less than half the interval is not worth its cost.
             ReviewTrigger::End => interval.div_ceil(2),
             ReviewTrigger::Compaction => {
-                return self.take_all_turns().map(|stretch| (moment, stretch));
+                return self.take_all_turns().map(|span| (trigger, span));
             }
         };
         if !self.is_due(turns) {
             return None;
         }
-        self.take_stretch().map(|stretch| (moment, stretch))
+        self.take_stretch().map(|span| (trigger, span))
     }
 
-    /// Notes that a turn has ended. One in which no person said anything does not count.
+    /// Records the end of a turn. A turn without a user message does not count.
     fn turn_ended(&mut self, messages: &[(MessageRole, String)], wrote_memory: bool) {
         let turn = self.turns + 1;
         for (role, text) in messages {
             self.add_message(*role, text);
         }
         if self.spoke_in != turn {
-            self.said.retain(|said| said.turn < turn);
+            self.said.retain(|message| message.turn < turn);
             return;
         }
         self.turns = turn;
@@ -111,115 +117,119 @@ impl ReviewBacklog {
         }
     }
 
-    /// Tells whether so many turns have passed since the last review.
+    /// Checks whether `turns` turns have passed since the last review.
     const fn is_due(&self, turns: u64) -> bool {
         self.turns.saturating_sub(self.reviewed_at_turn) >= turns
     }
 
-    /// Returns what there is to review, and moves the mark; `None` if nothing was said.
+    /// Takes the messages of finished turns and marks them as reviewed; `None` if there are none.
     fn take_stretch(&mut self) -> Option<ReviewSpan> {
         let last = self.turns;
-        let is_over = |said: &&BacklogMessage| said.turn <= last;
-        let first = self.said.iter().find(is_over).map(|said| said.turn);
-        let said = self.said.iter().filter(is_over);
-        let said =
-            said.filter_map(|said| Some((said.role.parse().ok()?, said.text.clone()))).collect();
+        let is_over = |message: &&BacklogMessage| message.turn <= last;
+        let first = self.said.iter().find(is_over).map(|message| message.turn);
+        let messages = self.said.iter().filter(is_over);
+        let messages = messages
+            .filter_map(|message| Some((message.role.parse().ok()?, message.text.clone())))
+            .collect();
         self.reviewed_at_turn = last;
         self.read_up_to = last;
         self.drop_reviewed();
-        first.map(|first| ReviewSpan { turns: (first, last), messages: said })
+        first.map(|first| ReviewSpan { turns: (first, last), messages })
     }
 
-    /// Returns all that there is to review, that of a turn which still goes on too, and moves the mark; `None` if nothing was
-    /// said. What is said in that turn from here on is reviewed with the next stretch.
+    /// Takes all messages, including those of a running turn, and marks them as reviewed; `None` if
+    /// there are none. Later messages of that turn go to the next review.
     fn take_all_turns(&mut self) -> Option<ReviewSpan> {
-        let stretch = self.take_stretch();
+        let span = self.take_stretch();
         let ongoing = std::mem::take(&mut self.said);
-        let said =
-            ongoing.into_iter().filter_map(|said| Some((said.role.parse().ok()?, said.text)));
-        let said: Vec<_> = said.collect();
+        let messages = ongoing
+            .into_iter()
+            .filter_map(|message| Some((message.role.parse().ok()?, message.text)));
+        let messages: Vec<_> = messages.collect();
         let ongoing = self.turns + 1;
-        match stretch {
-            None if said.is_empty() => None,
-            None => Some(ReviewSpan { turns: (ongoing, ongoing), messages: said }),
-            Some(stretch) if said.is_empty() => Some(stretch),
+        match span {
+            None if messages.is_empty() => None,
+            None => Some(ReviewSpan { turns: (ongoing, ongoing), messages }),
+            Some(span) if messages.is_empty() => Some(span),
             Some(ReviewSpan { turns: (first, _), messages: mut all }) => {
-                all.extend(said);
+                all.extend(messages);
                 Some(ReviewSpan { turns: (first, ongoing), messages: all })
             }
         }
     }
 
-    /// Notes what was said, as [`Observation`] has it.
     fn add_message(&mut self, role: MessageRole, text: &str) {
         let turn = self.turns + 1;
-        let said = BacklogMessage { turn, role: role.as_ref().to_owned(), text: text.to_owned() };
+        let message =
+            BacklogMessage { turn, role: role.as_ref().to_owned(), text: text.to_owned() };
         if role == MessageRole::User {
             self.spoke_in = turn;
-            // Some hosts tell a prompt more than once, and once more with the turn.
-            if self.said.contains(&said) {
+            // Some hosts report a prompt more than once, and once more with the turn.
+            if self.said.contains(&message) {
                 return;
             }
         }
-        self.said.push_back(said);
+        self.said.push_back(message);
         trim_to_limit(&mut self.said);
     }
 
     fn drop_reviewed(&mut self) {
         let read = self.read_up_to;
-        self.said.retain(|said| said.turn > read);
+        self.said.retain(|message| message.turn > read);
     }
 }
 
-/// Drops the oldest while there is too much. A person's words are the only evidence, so what a model said goes first.
-fn trim_to_limit(said: &mut VecDeque<BacklogMessage>) {
-    let size = |said: &BacklogMessage| said.text.len() + MESSAGE_OVERHEAD_BYTES;
-    let mut bytes: usize = said.iter().map(size).sum();
+/// Drops the oldest messages above the limit. Those of the model go first, because only the user's
+/// words are evidence.
+fn trim_to_limit(messages: &mut VecDeque<BacklogMessage>) {
+    let size = |message: &BacklogMessage| message.text.len() + MESSAGE_OVERHEAD_BYTES;
+    let mut bytes: usize = messages.iter().map(size).sum();
     while bytes > TURN_TEXTS_BYTES_MAX {
-        let is_of_model = |said: &BacklogMessage| said.role != MessageRole::User.as_ref();
-        let oldest = said.iter().position(is_of_model).unwrap_or(0);
-        let Some(gone) = said.remove(oldest) else { return };
-        bytes -= size(&gone);
+        let is_of_model = |message: &BacklogMessage| message.role != MessageRole::User.as_ref();
+        let oldest = messages.iter().position(is_of_model).unwrap_or(0);
+        let Some(dropped) = messages.remove(oldest) else { return };
+        bytes -= size(&dropped);
     }
 }
 
-/// What a conversation heard of its host, as it may be kept until its review.
+/// An event of a conversation that matters to its review, as it may be stored.
 #[derive(Clone, Debug)]
 pub(super) enum Observation {
     /// A person's prompt.
     Prompt(String),
-    /// The end of a turn, what was said in it, and whether the model wrote memories in it.
+    /// The end of a turn, with its messages, and whether the model wrote memories in it.
     TurnEnded { messages: Vec<(MessageRole, String)>, wrote_memory: bool },
-    /// The model wrote memories, in a turn that goes on.
+    /// The model wrote memories, in a turn that is still running.
     MemoryWritten,
-    /// A review is wanted before enough turns have passed.
+    /// A review is requested before the interval has passed.
     ReviewRequested(ReviewTrigger),
 }
 
 impl Observation {
-    /// Returns a prompt; `None` if nothing of it may be kept.
+    /// Returns a prompt; `None` if none of its text may be stored.
     pub(super) fn prompt(text: &str) -> Option<Self> {
         message_for_review(MessageRole::User, text).map(Self::Prompt)
     }
 
-    /// Returns the end of a turn, with as much of what was said in it as may be kept.
-    pub(super) fn turn_ended(told: &TurnReport) -> Self {
+    /// Returns the end of a turn, with as much of its messages as may be stored.
+    pub(super) fn turn_ended(report: &TurnReport) -> Self {
         let mut left = TURN_TEXTS_BYTES_MAX;
         let mut chosen: BTreeMap<usize, (MessageRole, String)> = BTreeMap::new();
-        // The newest, and a person's words first: what is dropped in the end is not looked through for secrets.
-        for wanted in [MessageRole::User, MessageRole::Assistant] {
-            let messages = told.messages.iter().enumerate().rev();
-            for (at, (role, text)) in messages.filter(|(_, (role, _))| *role == wanted) {
+        // Newest first, and the user's messages first. Messages beyond the limit are not even
+        // screened for secrets.
+        for wanted_role in [MessageRole::User, MessageRole::Assistant] {
+            let messages = report.messages.iter().enumerate().rev();
+            for (index, (role, text)) in messages.filter(|(_, (role, _))| *role == wanted_role) {
                 let Some(text) = message_for_review(*role, text) else { continue };
                 let Some(rest) = left.checked_sub(text.len() + MESSAGE_OVERHEAD_BYTES) else {
                     break;
                 };
                 left = rest;
-                chosen.insert(at, (*role, text));
+                chosen.insert(index, (*role, text));
             }
         }
         let messages = chosen.into_values().collect();
-        Self::TurnEnded { messages, wrote_memory: told.wrote_memory }
+        Self::TurnEnded { messages, wrote_memory: report.wrote_memory }
     }
 
     const fn moment(&self) -> ReviewTrigger {
@@ -230,35 +240,35 @@ impl Observation {
     }
 }
 
-/// What a conversation heard and nobody wrote down yet, in its order. Clones share it.
+/// Observations that are not written yet, in order. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingObservations(Arc<Mutex<VecDeque<Observation>>>);
 
 impl PendingObservations {
-    /// Adds what was heard last.
-    pub(super) fn push(&self, heard: Observation) {
+    /// Appends an observation.
+    pub(super) fn push(&self, observation: Observation) {
         let mut all = self.0.lock();
         while all.len() >= PENDING_OBSERVATIONS_MAX {
             all.pop_front();
         }
-        all.push_back(heard);
+        all.push_back(observation);
     }
 
-    /// Takes all out.
+    /// Takes all observations.
     pub(super) fn drain(&self) -> VecDeque<Observation> {
         std::mem::take(&mut *self.0.lock())
     }
 
-    /// Puts back what could not be written, before what was heard since.
-    pub(super) fn put_back(&self, mut heard: VecDeque<Observation>) {
+    /// Puts back observations that could not be written, before newer ones.
+    pub(super) fn put_back(&self, mut observations: VecDeque<Observation>) {
         let mut all = self.0.lock();
-        heard.append(&mut all);
-        let excess = heard.len().saturating_sub(PENDING_OBSERVATIONS_MAX);
-        heard.drain(..excess);
-        *all = heard;
+        observations.append(&mut all);
+        let excess = observations.len().saturating_sub(PENDING_OBSERVATIONS_MAX);
+        observations.drain(..excess);
+        *all = observations;
     }
 
-    /// Tells whether both are the same.
+    /// Checks whether both share the same observations.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -275,124 +285,124 @@ mod tests {
         Observation::turn_ended(&TurnReport { messages, wrote_memory })
     }
 
-    fn prompt(watched: &mut ReviewBacklog, said: &str) {
-        assert_eq!(watched.observe(&Observation::prompt(said).unwrap(), Some(1)), None);
+    fn prompt(backlog: &mut ReviewBacklog, said: &str) {
+        assert_eq!(backlog.observe(&Observation::prompt(said).unwrap(), Some(1)), None);
     }
 
-    fn turn(watched: &mut ReviewBacklog, said: &str) {
-        prompt(watched, said);
+    fn turn(backlog: &mut ReviewBacklog, said: &str) {
+        prompt(backlog, said);
         assert_eq!(
-            watched.observe(&turn_ended(&[(MessageRole::Assistant, "Done.")], false), NEVER),
+            backlog.observe(&turn_ended(&[(MessageRole::Assistant, "Done.")], false), NEVER),
             None
         );
     }
 
     #[test]
-    fn every_third_turn_is_due_and_what_was_said_is_taken_once() {
-        let mut watched = ReviewBacklog::default();
+    fn every_third_turn_is_due_and_each_message_is_taken_once() {
+        let mut backlog = ReviewBacklog::default();
         let mut taken = Vec::new();
         for number in 1..=7 {
-            prompt(&mut watched, &format!("prompt {number}"));
-            if let Some((moment, stretch)) =
-                watched.observe(&turn_ended(&[(MessageRole::Assistant, "Done.")], false), Some(3))
+            prompt(&mut backlog, &format!("prompt {number}"));
+            if let Some((trigger, span)) =
+                backlog.observe(&turn_ended(&[(MessageRole::Assistant, "Done.")], false), Some(3))
             {
-                taken.push((moment, stretch.turns, stretch.messages.len()));
+                taken.push((trigger, span.turns, span.messages.len()));
             }
         }
         assert_eq!(taken, [(ReviewTrigger::Turns, (1, 3), 6), (ReviewTrigger::Turns, (4, 6), 6)]);
     }
 
     #[test]
-    fn an_end_that_is_told_twice_and_a_turn_without_a_person_do_not_count() {
-        let mut watched = ReviewBacklog::default();
-        turn(&mut watched, "prompt");
+    fn repeated_ends_and_turns_without_a_user_message_do_not_count() {
+        let mut backlog = ReviewBacklog::default();
+        turn(&mut backlog, "prompt");
         for _ in 0..3 {
-            watched.observe(&turn_ended(&[(MessageRole::Assistant, "Still there.")], false), NEVER);
+            backlog.observe(&turn_ended(&[(MessageRole::Assistant, "Still there.")], false), NEVER);
         }
-        assert!(watched.is_due(1) && !watched.is_due(2));
-        assert_eq!(watched.take_stretch().unwrap().messages.len(), 2);
+        assert!(backlog.is_due(1) && !backlog.is_due(2));
+        assert_eq!(backlog.take_stretch().unwrap().messages.len(), 2);
     }
 
     #[test]
-    fn a_prompt_that_is_told_again_with_its_turn_is_kept_once() {
-        let mut watched = ReviewBacklog::default();
-        prompt(&mut watched, "I prefer tabs");
+    fn a_prompt_repeated_in_its_turn_is_stored_once() {
+        let mut backlog = ReviewBacklog::default();
+        prompt(&mut backlog, "I prefer tabs");
         let messages = [(MessageRole::User, "I prefer tabs"), (MessageRole::Assistant, "Fine.")];
-        watched.observe(&turn_ended(&messages, false), NEVER);
-        assert_eq!(watched.take_stretch().unwrap().messages.len(), 2);
+        backlog.observe(&turn_ended(&messages, false), NEVER);
+        assert_eq!(backlog.take_stretch().unwrap().messages.len(), 2);
     }
 
     #[test]
-    fn a_prompt_of_a_turn_that_goes_on_waits_for_its_end() {
-        let mut watched = ReviewBacklog::default();
-        turn(&mut watched, "one");
-        prompt(&mut watched, "two");
-        assert_eq!(watched.take_stretch().unwrap().turns, (1, 1));
-        let (_, stretch) = watched.observe(&turn_ended(&[], false), Some(1)).unwrap();
+    fn a_prompt_of_a_running_turn_waits_for_its_end() {
+        let mut backlog = ReviewBacklog::default();
+        turn(&mut backlog, "one");
+        prompt(&mut backlog, "two");
+        assert_eq!(backlog.take_stretch().unwrap().turns, (1, 1));
+        let (_, span) = backlog.observe(&turn_ended(&[], false), Some(1)).unwrap();
         assert_eq!(
-            (stretch.turns, stretch.messages),
+            (span.turns, span.messages),
             ((2, 2), vec![(MessageRole::User, "two".to_owned())])
         );
     }
 
     #[test]
-    fn a_turn_that_goes_on_is_reviewed_before_each_compaction_without_what_was_reviewed() {
-        let mut watched = ReviewBacklog::default();
-        turn(&mut watched, "one");
-        prompt(&mut watched, "two");
+    fn a_running_turn_is_reviewed_at_each_compaction_without_earlier_reviewed_messages() {
+        let mut backlog = ReviewBacklog::default();
+        turn(&mut backlog, "one");
+        prompt(&mut backlog, "two");
         let compaction = Observation::ReviewRequested(ReviewTrigger::Compaction);
-        let (_, stretch) = watched.observe(&compaction, Some(9)).unwrap();
-        assert_eq!((stretch.turns, stretch.messages.len()), ((1, 2), 3));
-        assert_eq!(watched.observe(&compaction, Some(9)), None);
-        prompt(&mut watched, "and this");
-        let (_, stretch) = watched.observe(&compaction, Some(9)).unwrap();
-        assert_eq!((stretch.turns, stretch.messages.len()), ((2, 2), 1));
-        assert!(!watched.is_due(1));
-        watched.observe(&turn_ended(&[], false), Some(9));
-        assert!(watched.is_due(1));
+        let (_, span) = backlog.observe(&compaction, Some(9)).unwrap();
+        assert_eq!((span.turns, span.messages.len()), ((1, 2), 3));
+        assert_eq!(backlog.observe(&compaction, Some(9)), None);
+        prompt(&mut backlog, "and this");
+        let (_, span) = backlog.observe(&compaction, Some(9)).unwrap();
+        assert_eq!((span.turns, span.messages.len()), ((2, 2), 1));
+        assert!(!backlog.is_due(1));
+        backlog.observe(&turn_ended(&[], false), Some(9));
+        assert!(backlog.is_due(1));
     }
 
     #[test]
-    fn what_the_model_saved_itself_is_not_reviewed() {
+    fn turns_in_which_the_model_wrote_memories_are_not_reviewed() {
         for in_turn in [true, false] {
-            let mut watched = ReviewBacklog::default();
-            turn(&mut watched, "remember that I prefer tabs");
-            prompt(&mut watched, "and spaces in YAML");
+            let mut backlog = ReviewBacklog::default();
+            turn(&mut backlog, "remember that I prefer tabs");
+            prompt(&mut backlog, "and spaces in YAML");
             if in_turn {
-                watched.observe(&Observation::MemoryWritten, NEVER);
+                backlog.observe(&Observation::MemoryWritten, NEVER);
             }
-            watched.observe(&turn_ended(&[], !in_turn), NEVER);
-            assert!(watched.is_due(2));
-            assert_eq!(watched.take_stretch(), None);
-            assert!(!watched.is_due(1));
+            backlog.observe(&turn_ended(&[], !in_turn), NEVER);
+            assert!(backlog.is_due(2));
+            assert_eq!(backlog.take_stretch(), None);
+            assert!(!backlog.is_due(1));
         }
     }
 
     #[test]
-    fn the_oldest_goes_when_there_is_too_much() {
-        let mut watched = ReviewBacklog::default();
+    fn the_oldest_messages_are_dropped_above_the_limit() {
+        let mut backlog = ReviewBacklog::default();
         for number in 0..20 {
-            turn(&mut watched, &format!("{number} {}", "x".repeat(10_000)));
+            turn(&mut backlog, &format!("{number} {}", "x".repeat(10_000)));
         }
-        let said = watched.take_stretch().unwrap().messages;
-        assert!(said.iter().map(|(_, text)| text.len()).sum::<usize>() <= TURN_TEXTS_BYTES_MAX);
-        assert!(said.iter().any(|(_, text)| text.starts_with("19 ")));
-        assert!(!said.iter().any(|(_, text)| text.starts_with("0 ")));
+        let messages = backlog.take_stretch().unwrap().messages;
+        assert!(messages.iter().map(|(_, text)| text.len()).sum::<usize>() <= TURN_TEXTS_BYTES_MAX);
+        assert!(messages.iter().any(|(_, text)| text.starts_with("19 ")));
+        assert!(!messages.iter().any(|(_, text)| text.starts_with("0 ")));
     }
 
     #[test]
-    fn what_the_person_said_stays_however_much_the_model_says() {
-        let mut watched = ReviewBacklog::default();
-        prompt(&mut watched, "I prefer tabs");
+    fn user_messages_outlast_long_answers() {
+        let mut backlog = ReviewBacklog::default();
+        prompt(&mut backlog, "I prefer tabs");
         let long = "x".repeat(1_500);
-        let (_, stretch) = watched
+        let (_, span) = backlog
             .observe(&turn_ended(&[(MessageRole::Assistant, &*long); 200], false), Some(1))
             .unwrap();
-        assert_eq!(stretch.messages[0], (MessageRole::User, "I prefer tabs".to_owned()));
+        assert_eq!(span.messages[0], (MessageRole::User, "I prefer tabs".to_owned()));
     }
 
     #[test]
-    fn what_cannot_be_written_is_kept_in_its_order() {
+    fn unwritten_observations_keep_their_order() {
         let unwritten = PendingObservations::default();
         unwritten.push(Observation::Prompt("one".to_owned()));
         let first = unwritten.drain();

@@ -1,7 +1,11 @@
-//! Writes conversations down, behind the answers that were given.
+//! Writes conversations to the state in the background, after their calls have returned.
 //!
-//! One task writes, one conversation after the other, each as it is by then: what changes again while it waits
-//! is written once. When somebody else has written to the same conversation, what they kept is taken in first.
+//! One tokio task writes all conversations, one after the other, in their latest form. Several
+//! changes to a queued conversation therefore cost one write. Rows carry a version: if another
+//! process has written the same conversation, its data is merged first.
+//!
+//! Writing is also the moment at which due reviews are queued, in the same transaction as the
+//! record.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,25 +20,25 @@ use super::record::{ConversationId, PersistedConversation, SegmentRecord};
 use super::review_backlog::{Observation, PendingObservations};
 use crate::review::ReviewScheduler;
 
-/// Where conversations are reviewed.
+/// The process that reviews conversations, if any.
 #[derive(Debug)]
 pub(crate) enum ReviewMode {
-    /// Nowhere. What an earlier setting had kept for that goes.
+    /// None. Messages stored under an earlier setting are deleted.
     Off,
-    /// In another process.
+    /// Another process.
     OtherProcess,
-    /// In this one.
+    /// This process.
     ThisProcess(ReviewScheduler),
 }
 
-/// Writes conversations down.
+/// The queue of unwritten conversations, and the task that writes them.
 #[derive(Debug)]
 pub(super) struct ConversationWriter {
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
     review_mode: ReviewMode,
     queue: Mutex<WriteQueue>,
-    /// Told each time that nothing waits any more.
+    /// Notified each time the queue runs empty.
     idle: Notify,
 }
 
@@ -42,11 +46,11 @@ pub(super) struct ConversationWriter {
 struct WriteQueue {
     rows: BTreeMap<ConversationId, QueuedConversation>,
     segments: BTreeMap<ConversationId, SegmentRecord>,
-    /// Whether a task writes.
+    /// Whether a tokio task is writing.
     is_running: bool,
 }
 
-/// A conversation to write: what is kept of it, and what was heard of it since it was written last.
+/// A conversation to write: its record, and the observations since the last write.
 #[derive(Debug)]
 struct QueuedConversation {
     workspace: String,
@@ -54,7 +58,7 @@ struct QueuedConversation {
     pending: PendingObservations,
 }
 
-/// What is written next.
+/// The next item to write.
 enum QueuedWrite {
     Conversation(ConversationId, QueuedConversation),
     Segment(ConversationId, SegmentRecord),
@@ -64,64 +68,61 @@ impl ConversationWriter {
     pub(super) fn new(
         tasks: Arc<dyn TaskStore>,
         clock: Arc<dyn Clock>,
-        reviewing: ReviewMode,
+        review_mode: ReviewMode,
     ) -> Self {
-        Self { tasks, clock, review_mode: reviewing, queue: Mutex::default(), idle: Notify::new() }
+        Self { tasks, clock, review_mode, queue: Mutex::default(), idle: Notify::new() }
     }
 
-    /// Returns what reviews the conversations of a workspace, if they are reviewed.
+    /// Returns the review scheduler for a workspace, if this process reviews it.
     pub(super) fn reviews(&self, workspace: &str) -> Option<&ReviewScheduler> {
         match &self.review_mode {
             ReviewMode::ThisProcess(reviews) => {
-                Some(reviews).filter(|one| one.is_enabled(workspace))
+                Some(reviews).filter(|reviews| reviews.is_enabled(workspace))
             }
             ReviewMode::Off | ReviewMode::OtherProcess => None,
         }
     }
 
-    /// Has a conversation written down soon, with what was heard of it.
+    /// Queues a conversation to be written, with its pending observations.
     pub(super) fn write(
         self: &Arc<Self>,
         id: &ConversationId,
         workspace: &str,
-        (kept, unwritten): (&PersistedConversation, &PendingObservations),
+        (persisted, pending): (&PersistedConversation, &PendingObservations),
     ) {
-        let mut waiting = self.queue.lock();
-        let (kept, unwritten) = (kept.clone(), unwritten.clone());
-        let row = QueuedConversation {
-            workspace: workspace.to_owned(),
-            persisted: kept,
-            pending: unwritten,
-        };
-        // It was let go and opened again before it was written: what was heard before is not lost.
-        if let Some(before) = waiting.rows.remove(id)
-            && !before.pending.is_same(&row.pending)
+        let mut queue = self.queue.lock();
+        let (persisted, pending) = (persisted.clone(), pending.clone());
+        let row = QueuedConversation { workspace: workspace.to_owned(), persisted, pending };
+        // The conversation was closed and opened again before it was written; its earlier
+        // observations must not be lost.
+        if let Some(earlier) = queue.rows.remove(id)
+            && !earlier.pending.is_same(&row.pending)
         {
-            row.pending.put_back(before.pending.drain());
+            row.pending.put_back(earlier.pending.drain());
         }
-        waiting.rows.insert(id.clone(), row);
-        self.ensure_running(waiting);
+        queue.rows.insert(id.clone(), row);
+        self.ensure_running(queue);
     }
 
-    /// Has what a conversation was given written down soon.
-    pub(super) fn write_segment(self: &Arc<Self>, id: &ConversationId, given: &SegmentRecord) {
-        let mut waiting = self.queue.lock();
-        waiting.segments.insert(id.clone(), given.clone());
-        self.ensure_running(waiting);
+    /// Queues the context record of a conversation to be written.
+    pub(super) fn write_segment(self: &Arc<Self>, id: &ConversationId, record: &SegmentRecord) {
+        let mut queue = self.queue.lock();
+        queue.segments.insert(id.clone(), record.clone());
+        self.ensure_running(queue);
     }
 
-    fn ensure_running(self: &Arc<Self>, mut waiting: MutexGuard<'_, WriteQueue>) {
-        if !waiting.is_running {
-            waiting.is_running = true;
+    fn ensure_running(self: &Arc<Self>, mut queue: MutexGuard<'_, WriteQueue>) {
+        if !queue.is_running {
+            queue.is_running = true;
             tokio::spawn(Arc::clone(self).run());
         }
     }
 
-    /// Waits until all is written that there was to write.
+    /// Waits until the queue is empty.
     pub(super) async fn flush(&self) {
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
-            // Told of it from here on, also if it happens before it is waited for.
+            // Registers before the check, so that a notification in between is not missed.
             idle.as_mut().enable();
             if !self.queue.lock().is_running {
                 return;
@@ -132,30 +133,30 @@ impl ConversationWriter {
 
     async fn run(self: Arc<Self>) {
         while let Some(next) = self.pop_next() {
-            let (id, kept) = match next {
+            let (id, written) = match next {
                 QueuedWrite::Conversation(id, row) => {
-                    let kept = self.persist(&id, row).await;
-                    (id, kept)
+                    let written = self.persist(&id, row).await;
+                    (id, written)
                 }
-                QueuedWrite::Segment(id, given) => {
-                    let kept = self.persist_segment(&id, &given).await;
-                    (id, kept)
+                QueuedWrite::Segment(id, record) => {
+                    let written = self.persist_segment(&id, &record).await;
+                    (id, written)
                 }
             };
-            if let Err(error) = kept {
-                tracing::warn!(conversation = %id, %error, "what was shown is not kept");
+            if let Err(error) = written {
+                tracing::warn!(conversation = %id, %error, "error while writing a conversation; what it was shown is not recorded");
             }
         }
         self.idle.notify_waiters();
     }
 
     fn pop_next(&self) -> Option<QueuedWrite> {
-        let mut waiting = self.queue.lock();
-        let next = match waiting.rows.pop_first() {
+        let mut queue = self.queue.lock();
+        let next = match queue.rows.pop_first() {
             Some((id, row)) => Some(QueuedWrite::Conversation(id, row)),
-            None => waiting.segments.pop_first().map(|(id, given)| QueuedWrite::Segment(id, given)),
+            None => queue.segments.pop_first().map(|(id, record)| QueuedWrite::Segment(id, record)),
         };
-        waiting.is_running = next.is_some();
+        queue.is_running = next.is_some();
         next
     }
 
@@ -165,68 +166,69 @@ impl ConversationWriter {
         id: &ConversationId,
         row: QueuedConversation,
     ) -> Result<(), StateError> {
-        let QueuedConversation { workspace, persisted: mut kept, pending: unwritten } = row;
-        let mut heard = unwritten.drain();
+        let QueuedConversation { workspace, mut persisted, pending } = row;
+        let mut observations = pending.drain();
         if self.reviews(&workspace).is_none() {
-            heard.clear();
+            observations.clear();
         }
         loop {
-            let written = self.persist_next((id, &workspace), &mut kept, &mut heard).await;
+            let written =
+                self.persist_next((id, &workspace), &mut persisted, &mut observations).await;
             if let Ok(true) = written
-                && !heard.is_empty()
+                && !observations.is_empty()
             {
                 continue;
             }
-            unwritten.put_back(heard);
+            pending.put_back(observations);
             return written.map(drop);
         }
     }
 
-    /// Writes a conversation with what was heard of it, up to the first review that is due; that goes out of `heard`. Returns
-    /// whether it is written.
+    /// Writes a conversation with its observations up to the first review that is due, and drains
+    /// those from `observations`. Returns whether it was written.
     async fn persist_next(
         &self,
         (id, workspace): (&ConversationId, &str),
-        kept: &mut PersistedConversation,
-        heard: &mut VecDeque<Observation>,
+        persisted: &mut PersistedConversation,
+        observations: &mut VecDeque<Observation>,
     ) -> Result<bool, StateError> {
         let reviews = self.reviews(workspace);
         let mut may_review = true;
         for _ in 0..CONVERSATION_WRITES_MAX {
-            let there = self.tasks.conversation(id.as_str()).await?;
-            if there.as_ref().is_some_and(|row| row.workspace != workspace) {
-                // What was said in one workspace is never read in another.
-                tracing::warn!(conversation = %id, "it goes on in another workspace; nothing is kept of it here");
-                heard.clear();
+            let stored = self.tasks.conversation(id.as_str()).await?;
+            if stored.as_ref().is_some_and(|row| row.workspace != workspace) {
+                // Messages of one workspace must never be read in another.
+                tracing::warn!(conversation = %id, "the conversation belongs to another workspace; it is not recorded here");
+                observations.clear();
                 return Ok(true);
             }
-            let version = there.as_ref().map_or(0, |row| row.version) + 1;
-            kept.watched = None;
-            if let Some(there) = there.as_ref().and_then(PersistedConversation::from_row) {
-                kept.merge(there);
+            let version = stored.as_ref().map_or(0, |row| row.version) + 1;
+            persisted.watched = None;
+            if let Some(stored) = stored.as_ref().and_then(PersistedConversation::from_row) {
+                persisted.merge(stored);
             }
-            let row = |kept: &PersistedConversation| ConversationRow {
+            let row = |persisted: &PersistedConversation| ConversationRow {
                 id: id.to_string(),
                 workspace: workspace.to_owned(),
                 version,
                 last_seen_at: self.clock.now(),
-                data: kept.to_json(),
+                data: persisted.to_json(),
             };
             let Some(reviews) = reviews else {
                 if !matches!(self.review_mode, ReviewMode::OtherProcess) {
-                    kept.watched = None;
+                    persisted.watched = None;
                 }
-                if self.tasks.save_conversation(row(kept)).await? {
+                if self.tasks.save_conversation(row(persisted)).await? {
                     return Ok(true);
                 }
                 continue;
             };
             let interval = Some(reviews.settings.interval).filter(|_| may_review);
-            let mut now = kept.clone();
-            let (count, due) = now.observe(heard, interval);
+            let mut observed = persisted.clone();
+            let (count, due) = observed.observe(observations, interval);
             let Some((moment, stretch)) = due else {
-                if self.tasks.save_conversation(row(&now)).await? {
-                    heard.drain(..count);
+                if self.tasks.save_conversation(row(&observed)).await? {
+                    observations.drain(..count);
                     return Ok(true);
                 }
                 continue;
@@ -238,34 +240,36 @@ impl ConversationWriter {
             let task =
                 ReviewScheduler::task((id.as_str(), workspace), stretch, moment, self.clock.now());
             let max = REVIEWS_UNFINISHED_MAX;
-            if self.tasks.save_conversation_and_queue(row(&now), task, max).await? {
+            if self.tasks.save_conversation_and_queue(row(&observed), task, max).await? {
                 reviews.lanes.wake_known(workspace);
-                heard.drain(..count);
+                observations.drain(..count);
                 return Ok(true);
             }
-            // Somebody else wrote meanwhile, or enough reviews wait: then what was said stays for the next one.
+            // Another process wrote first, or the maximum of reviews is queued. In the second case
+            // the messages stay for the next review.
             may_review =
                 self.tasks.conversation(id.as_str()).await?.map_or(0, |row| row.version) >= version;
         }
-        tracing::warn!(conversation = %id, "too many write to one conversation; what was shown is not kept");
+        tracing::warn!(conversation = %id, "too many concurrent writes to one conversation; retries exhausted, what it was shown is not recorded");
         Ok(false)
     }
 
-    /// Writes what was given; when somebody else wrote since it was read, theirs stays.
+    /// Writes a context record. If another process wrote a newer version since it was read, that
+    /// one stays.
     async fn persist_segment(
         &self,
         id: &ConversationId,
-        given: &SegmentRecord,
+        record: &SegmentRecord,
     ) -> Result<(), StateError> {
         let row = SegmentRow {
             conversation: id.to_string(),
-            segment: given.segment_number,
-            version: given.version,
+            segment: record.segment_number,
+            version: record.version,
             updated_at: self.clock.now(),
-            data: given.to_json(),
+            data: record.to_json(),
         };
         let version = self.tasks.segment(id.as_str()).await?.map_or(0, |row| row.version) + 1;
-        if given.version >= version {
+        if record.version >= version {
             self.tasks.save_segment(SegmentRow { version, ..row }).await?;
         }
         Ok(())

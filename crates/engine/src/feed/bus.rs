@@ -1,7 +1,7 @@
-//! A stream with its own numbers, and whoever subscribed to it.
+//! A stream with numbers of its own, and its subscriptions.
 //!
-//! A bus is a window on a ring: its events are those that come after it was opened, counted from 1. So
-//! a thousand sessions of one workspace, each with its own stream, share what is kept.
+//! A bus is a window on a ring: its events are those published after it was opened, numbered from
+//! 1. A thousand sessions of one workspace, each with its own stream, therefore share one ring.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,13 +18,14 @@ use uuid::Uuid;
 use super::ring::Ring;
 use super::subscription::Subscription;
 
-/// The numbering that ids of events belong to: one start of a daemon. Numbers begin anew with the next.
+/// The numbering that event ids belong to: one start of a daemon. The next start counts from 1
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch(String);
 
 impl Epoch {
-    /// Returns a numbering that nobody has seen before.
-    #[expect(clippy::new_without_default, reason = "each one is another, which no default is")]
+    /// Returns a new, unique epoch.
+    #[expect(clippy::new_without_default, reason = "each value is unique, unlike a default")]
     pub fn new() -> Self {
         Self(Uuid::new_v4().to_string())
     }
@@ -41,29 +42,29 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// What a reader has seen last.
+/// The position of a reader: the last event that it has received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventCursor {
     /// The id of the event; 0 is before the first.
     pub last_seen: u64,
-    /// The numbering that it says it means; `None` believes the current one.
+    /// The epoch that the client expects; `None` accepts the current one.
     pub epoch: Option<String>,
 }
 
-/// How much streams hold.
+/// The limits of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Events that can be replayed.
+    /// Number of events kept for replay.
     pub kept_max: usize,
-    /// Events that may wait for one reader.
+    /// Maximum backlog of one reader, in events.
     pub waiting_max: usize,
-    /// Bytes of events that may wait for one reader; a single event may be larger.
+    /// Maximum backlog of one reader, in bytes; a single event may be larger.
     pub waiting_bytes_max: u64,
-    /// Bytes of events that are replayed to one reader; a single event may be larger.
+    /// Maximum size of a replay in bytes; a single event may be larger.
     pub replayed_bytes_max: u64,
-    /// Streams of one session.
+    /// Maximum number of streams of one session.
     pub session_streams_max: usize,
-    /// Streams of all that goes on in one workspace.
+    /// Maximum number of streams of all changes in one workspace.
     pub workspace_streams_max: usize,
 }
 
@@ -80,18 +81,18 @@ impl Default for Bounds {
     }
 }
 
-/// Why nobody can subscribe.
+/// The reason why a subscription is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubscribeError {
-    /// As many listen as may.
-    #[error("the stream has as many readers as it may")]
+    /// The stream has its maximum of readers.
+    #[error("the stream has its maximum of readers; close one first")]
     Full,
-    /// Nothing will be told here any more.
+    /// The stream is closed.
     #[error("the stream has ended")]
     Closed,
 }
 
-/// What all streams of a daemon have in common.
+/// Values shared by all streams of a daemon.
 #[derive(Clone, Debug)]
 pub(super) struct StreamContext {
     pub(super) epoch: Epoch,
@@ -104,51 +105,51 @@ pub(super) struct StreamContext {
 pub struct EventBus {
     context: StreamContext,
     ring: Arc<Ring>,
-    /// The number that the ring had when this was opened.
+    /// The last number in the ring when this was opened.
     base: u64,
     readers_max: usize,
     readers: AtomicUsize,
-    /// The last event that is told, once it is known.
+    /// The last event to deliver, once the stream is closed.
     end: watch::Sender<Option<u64>>,
 }
 
 impl EventBus {
-    /// Opens a window on what a ring holds after `base`.
+    /// Opens a window on the events in a ring after `base`.
     pub(super) fn new(
-        common: StreamContext,
+        context: StreamContext,
         ring: Arc<Ring>,
         base: u64,
         readers_max: usize,
     ) -> Arc<Self> {
         let (readers, end) = (AtomicUsize::new(0), watch::Sender::new(None));
-        Arc::new(Self { context: common, ring, base, readers_max, readers, end })
+        Arc::new(Self { context, ring, base, readers_max, readers, end })
     }
 
-    /// Subscribes: without a cursor to what happens from now on, with one to what came after it, too.
+    /// Subscribes from now on, or with a cursor, replaying the events after it.
     pub fn subscribe(
         self: &Arc<Self>,
         cursor: Option<&EventCursor>,
     ) -> Result<Subscription, SubscribeError> {
-        let sit_down = |readers| (readers < self.readers_max).then_some(readers + 1);
+        let take_seat = |readers| (readers < self.readers_max).then_some(readers + 1);
         self.readers
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, sit_down)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_seat)
             .map_err(|_| SubscribeError::Full)?;
         let subscription = Subscription::new(Arc::clone(self), cursor);
         if self.end.borrow().is_some() { Err(SubscribeError::Closed) } else { Ok(subscription) }
     }
 
-    /// Ends the stream: whoever listens is told what has happened so far, and no more.
+    /// Closes the stream: readers receive the events published so far, and no more.
     pub fn close(&self) {
-        let last = self.ring.with_state(|shelf| shelf.last());
+        let last = self.ring.with_state(|ring| ring.last());
         self.end.send_modify(|end| *end = end.or(Some(last)));
     }
 
-    /// Returns how many listen.
+    /// Returns the number of readers.
     pub fn readers(&self) -> usize {
         self.readers.load(Ordering::Relaxed)
     }
 
-    /// Returns the numbering that the ids belong to.
+    /// Returns the epoch that the event ids belong to.
     pub fn epoch(&self) -> &Epoch {
         &self.context.epoch
     }
@@ -169,7 +170,6 @@ impl EventBus {
         self.end.subscribe()
     }
 
-    /// Notes that one reader is gone.
     pub(super) fn unsubscribe(&self) {
         self.readers.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,4 +1,7 @@
-//! What there is to tell.
+//! The events of a feed, with an estimate of their encoded size.
+//!
+//! An event says which memories changed and who changed them. It carries no text of a memory:
+//! clients read that with their own access.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,115 +15,115 @@ use store::ContextScope;
 
 use crate::task::{ClientId, TaskId, TaskKind};
 
-/// What an event has beside its texts on a wire: names of fields, numbers, times. A little more than
-/// the longest of them.
+/// Encoded size of an event beside its texts: field names, numbers, times. Slightly above the
+/// longest combination.
 const EVENT_FRAME_BYTES: usize = 400;
 
-/// What the number of a proposal has on a wire, with its comma.
+/// Encoded size of a proposal's number, with its comma.
 const PROPOSAL_ID_BYTES: usize = 8;
 
-/// Something that happened.
+/// A published event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedEvent {
-    /// The client that asked for it.
+    /// The client that requested the change, if known.
     pub originator: Option<ClientId>,
-    /// What it is.
+    /// The change itself.
     pub change: FeedChange,
 }
 
-/// Which memories changed.
+/// The change that an event reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedChange {
-    /// A task changed some. Told once for the whole task, after it is completed.
+    /// A task changed memories. Published once per task, after it is completed.
     Task {
-        /// Which.
+        /// Id of the task.
         task: TaskId,
-        /// What kind of work it was.
+        /// The kind of the task.
         kind: TaskKind,
-        /// Where they lie.
+        /// The mounts of the changed memories.
         scopes: BTreeSet<Mount>,
     },
-    /// A background review saved something, and people want to be told.
+    /// A background review saved memories, and the user wants to be notified.
     Review {
-        /// The review.
+        /// The task of the review.
         task: TaskId,
-        /// How many entries it saved.
+        /// Number of saved entries.
         saved: usize,
-        /// Where they lie.
+        /// The mounts of the changed memories.
         scopes: BTreeSet<Mount>,
     },
-    /// Somebody else changed one: a tool, a person, an editor.
+    /// A memory was changed by other means: a tool, a person, an editor.
     File {
-        /// The memory.
+        /// The changed memory.
         path: MemoryPath,
-        /// Where it went, if it was renamed.
+        /// The new path, if it was renamed.
         moved_to: Option<MemoryPath>,
-        /// What was done.
+        /// The kind of change.
         kind: ChangeKind,
-        /// By whom, in which session and task.
+        /// The provenance of the change.
         by: Arc<Provenance>,
-        /// How far its text may be trusted.
+        /// The trust in the new text.
         trust: Trust,
-        /// Its bytes afterwards; `None` when it is gone.
+        /// The revision afterwards; `None` if the memory was deleted.
         revision: Option<Revision>,
-        /// The change in history.
+        /// The id of the change in history.
         change: ChangeId,
-        /// The workspace in which it happened, if the memory belongs to one; another than that of the stream
-        /// for a worktree of the same project.
+        /// The workspace in which it happened, if the memory belongs to one. Differs from that of
+        /// the stream for a sibling worktree.
         workspace: Option<Arc<str>>,
     },
-    /// A person pinned or unpinned a memory.
+    /// A user pinned or unpinned a memory.
     Pin {
         /// The memory.
         path: MemoryPath,
         /// Whether it is pinned now.
         pinned: bool,
-        /// By whom.
+        /// The provenance of the pin.
         by: Arc<Provenance>,
     },
     /// Proposals were made or decided.
     Proposals {
-        /// Which.
+        /// The ids of the proposals.
         ids: Arc<[ProposalId]>,
-        /// How far they are now.
+        /// Their status now.
         status: ProposalStatus,
-        /// The task that made them.
+        /// The task that made them, if any.
         task: Option<String>,
-        /// The change that accepting one made.
+        /// The change that was made by accepting one.
         change: Option<ChangeId>,
-        /// Who made or decided them.
+        /// The provenance of the proposals or the decision.
         by: Arc<Provenance>,
     },
-    /// Somebody had a context file written.
+    /// A context file was written through this process.
     ContextFile {
-        /// Whose it is.
+        /// The scope of the file.
         scope: ContextScope,
-        /// Where it is.
+        /// The path of the file.
         path: PathBuf,
-        /// What was done.
+        /// The kind of write.
         write: ContextWrite,
-        /// How many bytes were added, or how many the new text has.
+        /// Number of bytes appended, or size of the new text.
         bytes: usize,
     },
 }
 
-/// What was done to a context file.
+/// The kind of write to a context file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextWrite {
-    /// Something was added.
+    /// Text was appended.
     Append,
-    /// All of it was replaced.
+    /// The whole text was replaced.
     Replace,
 }
 
-/// Returns how long the names are that an event has of a provenance.
+/// Returns the length of the names of a provenance that an event contains.
 fn names_bytes(by: &Provenance) -> usize {
     let names = [&by.client, &by.session, &by.task].into_iter().flatten();
     names.map(String::len).sum()
 }
 
 impl FeedEvent {
-    /// Returns about how many bytes this takes on a wire. Only comparisons with other events and with
+    /// Returns the approximate encoded size in bytes. Only comparisons with other events and with
     /// the bounds of a stream depend on it.
     pub fn bytes(&self) -> u64 {
         let texts = match &self.change {

@@ -1,9 +1,9 @@
-//! The feeds of a daemon: for each workspace one of its tasks, which sessions listen to, and one of all
-//! that changes in the memories that it gives access to.
+//! The feeds of a daemon. A workspace has one stream of task events, read by its sessions, and one
+//! of all changes to the memories that it can access.
 //!
-//! What a task did is told once, by the lane, in the task's workspace. Everything else that changes is
-//! heard from the store, and so is what a task did where other workspaces have the same memories: the
-//! global ones are everybody's, those of a project are those of all its workspaces.
+//! A lane publishes the end of a task once, in the task's workspace. All other changes come from
+//! the store. So do a task's changes in other workspaces that share the memories: global memories
+//! are shared by all workspaces, those of a project by all its worktrees.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,11 +37,12 @@ pub struct Feeds {
     workspaces: Mutex<BTreeMap<String, FeedSlot>>,
 }
 
-/// What there is of a workspace.
+/// The feeds of a workspace, open or closed.
 #[derive(Debug)]
 enum FeedSlot {
     Open(Arc<WorkspaceFeed>),
-    /// The numbers that its events had last: of tasks, of all. No number is given twice in an epoch.
+    /// The last event numbers: of task events, of all events. A number is never reused within an
+    /// epoch.
     Closed(u64, u64),
 }
 
@@ -50,53 +51,54 @@ enum FeedSlot {
 struct WorkspaceFeed {
     workspace: Arc<str>,
     memories: Memories,
-    /// Whether other worktrees of its project are told of its changes.
+    /// Whether its changes are published to other worktrees of its project.
     is_trusted: bool,
-    /// What its tasks did, and what became of context files.
+    /// Ends of tasks, and writes of context files.
     task_events: Arc<Ring>,
-    /// Windows on that, by session.
+    /// Windows on `task_events`, by session.
     sessions: Mutex<BTreeMap<String, Arc<EventBus>>>,
-    /// All that changes.
+    /// All changes.
     all_events: Arc<EventBus>,
-    /// Hears of what others change, from the first reader on.
+    /// The watch for external edits, started with the first reader.
     watch: OnceCell<Watch>,
 }
 
 impl Feeds {
-    /// Returns feeds without a workspace, in a numbering of their own.
+    /// Returns feeds without a workspace, with an epoch of their own.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::with_bounds(clock, Bounds::default())
     }
 
-    /// Returns such feeds with other bounds.
+    /// Does the same, with other bounds.
     pub fn with_bounds(clock: Arc<dyn Clock>, bounds: Bounds) -> Self {
-        let common = StreamContext { epoch: Epoch::new(), clock, bounds };
-        Self { context: common, workspaces: Mutex::default() }
+        let context = StreamContext { epoch: Epoch::new(), clock, bounds };
+        Self { context, workspaces: Mutex::default() }
     }
 
-    /// Returns the numbering of all streams.
+    /// Returns the epoch of all streams.
     pub fn epoch(&self) -> &Epoch {
         &self.context.epoch
     }
 
-    /// Opens the feeds of a workspace, unless they are open. Its events are about what can be seen
-    /// through these memories.
+    /// Opens the feeds of a workspace, unless they are open. Its events are limited to memories
+    /// that are visible through `memories`.
     pub fn open(&self, workspace: &str, memories: &Memories) {
         self.open_with(workspace, memories, true);
     }
 
-    /// Opens the feeds of a workspace that is not trusted: other worktrees of its project are told nothing of it.
+    /// Opens the feeds of an untrusted workspace: its changes are not published to other worktrees
+    /// of its project.
     pub fn open_untrusted(&self, workspace: &str, memories: &Memories) {
         self.open_with(workspace, memories, false);
     }
 
     fn open_with(&self, workspace: &str, memories: &Memories, is_trusted: bool) {
         let mut workspaces = self.workspaces.lock();
-        let place = workspaces.entry(workspace.to_owned()).or_insert(FeedSlot::Closed(0, 0));
-        if let FeedSlot::Closed(tasks, all) = *place {
+        let slot = workspaces.entry(workspace.to_owned()).or_insert(FeedSlot::Closed(0, 0));
+        if let FeedSlot::Closed(tasks, all) = *slot {
             let ring = |last| Arc::new(Ring::starting_after(last, self.context.bounds));
             let readers_max = self.context.bounds.workspace_streams_max;
-            *place = FeedSlot::Open(Arc::new(WorkspaceFeed {
+            *slot = FeedSlot::Open(Arc::new(WorkspaceFeed {
                 workspace: workspace.into(),
                 memories: memories.clone(),
                 is_trusted,
@@ -108,10 +110,10 @@ impl Feeds {
         }
     }
 
-    /// Closes the feeds of a workspace: every stream of it ends.
+    /// Closes the feeds of a workspace and ends all its streams.
     pub fn close(&self, workspace: &str) {
-        if let Some(place) = self.workspaces.lock().get_mut(workspace) {
-            place.close();
+        if let Some(slot) = self.workspaces.lock().get_mut(workspace) {
+            slot.close();
         }
     }
 
@@ -120,138 +122,138 @@ impl Feeds {
         self.workspaces.lock().values_mut().for_each(FeedSlot::close);
     }
 
-    /// Begins the stream of a session: its events are those that come from now on.
+    /// Opens the stream of a session, with the events from now on.
     pub fn begin_session(&self, workspace: &str, session: &str) {
-        if let Some(feeding) = self.workspace_feed(workspace) {
-            let base = feeding.task_events.with_state(|shelf| shelf.last());
-            feeding.open_session(&self.context, session, base);
+        if let Some(feed) = self.workspace_feed(workspace) {
+            let base = feed.task_events.with_state(|ring| ring.last());
+            feed.open_session(&self.context, session, base);
         }
     }
 
     /// Ends the stream of a session.
     pub fn end_session(&self, workspace: &str, session: &str) {
-        let feeding = self.workspace_feed(workspace);
-        if let Some(bus) = feeding.and_then(|feeding| feeding.sessions.lock().remove(session)) {
+        let feed = self.workspace_feed(workspace);
+        if let Some(bus) = feed.and_then(|feed| feed.sessions.lock().remove(session)) {
             bus.close();
         }
     }
 
-    /// Returns the stream of a session; `None` if the workspace is not open. That of a session that
-    /// began before this daemon has all its events.
+    /// Returns the stream of a session; `None` if the workspace is not open. The stream of a
+    /// session that began before this daemon has all its events.
     pub fn session(&self, workspace: &str, session: &str) -> Option<Arc<EventBus>> {
         Some(self.workspace_feed(workspace)?.open_session(&self.context, session, 0))
     }
 
-    /// Tells whether anybody listens to the stream of a session.
+    /// Checks whether the stream of a session has subscribers.
     pub fn session_has_subscribers(&self, workspace: &str, session: &str) -> bool {
-        self.workspace_feed(workspace).is_some_and(|feeding| {
-            feeding.sessions.lock().get(session).is_some_and(|bus| bus.readers() > 0)
+        self.workspace_feed(workspace).is_some_and(|feed| {
+            feed.sessions.lock().get(session).is_some_and(|bus| bus.readers() > 0)
         })
     }
 
-    /// Subscribes to all that changes in the memories of a workspace, through whatever process. The
-    /// first reader has its folders watched from then on.
+    /// Subscribes to all changes in the memories of a workspace, made by any process. The first
+    /// reader starts a watch on its folders.
     pub async fn subscribe(
         &self,
         workspace: &str,
         cursor: Option<&EventCursor>,
     ) -> Result<Subscription, SubscribeError> {
-        let feeding = self.workspace_feed(workspace).ok_or(SubscribeError::Closed)?;
-        let subscription = feeding.all_events.subscribe(cursor)?;
-        feeding.ensure_watching().await;
-        // What happens in other worktrees of the project is told here too.
+        let feed = self.workspace_feed(workspace).ok_or(SubscribeError::Closed)?;
+        let subscription = feed.all_events.subscribe(cursor)?;
+        feed.ensure_watching().await;
+        // Changes in sibling worktrees are published here too, so they need a watch as well.
         for other in self.open_feeds(Some(workspace)) {
-            if other.is_trusted && other.memories.is_sibling_of(&feeding.memories) {
+            if other.is_trusted && other.memories.is_sibling_of(&feed.memories) {
                 other.ensure_watching().await;
             }
         }
         Ok(subscription)
     }
 
-    /// Sees to it that what other processes do in a workspace is heard of, by its readers and by who follows
-    /// the store. Nothing, if the workspace is not open.
+    /// Starts a watch for external edits of a workspace, for its readers and for subscribers of the
+    /// store. Does nothing if the workspace is not open.
     pub async fn ensure_watching(&self, workspace: &str) {
-        if let Some(feeding) = self.workspace_feed(workspace) {
-            feeding.ensure_watching().await;
+        if let Some(feed) = self.workspace_feed(workspace) {
+            feed.ensure_watching().await;
         }
     }
 
-    /// Tells that a context file was written: those of a project to its workspace, the person's own to all.
-    /// Hears nothing of what other processes write there.
-    pub fn publish_context_file(&self, workspace: &str, news: FeedEvent) {
-        let FeedChange::ContextFile { scope, .. } = &news.change else { return };
-        let everybody = *scope == ContextScope::Global;
-        let (news, now) = (Arc::new(news), self.context.clock.now());
-        let mine = self.workspace_feed(workspace);
-        let others = if everybody { self.open_feeds(Some(workspace)) } else { Vec::new() };
-        for feeding in mine.into_iter().chain(others) {
-            feeding.task_events.push(Arc::clone(&news), now);
-            feeding.all_events.ring().push(Arc::clone(&news), now);
+    /// Publishes the write of a context file: one of a project in its workspace, a global one in
+    /// all. Does not detect writes by other processes.
+    pub fn publish_context_file(&self, workspace: &str, event: FeedEvent) {
+        let FeedChange::ContextFile { scope, .. } = &event.change else { return };
+        let is_global = *scope == ContextScope::Global;
+        let (event, now) = (Arc::new(event), self.context.clock.now());
+        let own = self.workspace_feed(workspace);
+        let others = if is_global { self.open_feeds(Some(workspace)) } else { Vec::new() };
+        for feed in own.into_iter().chain(others) {
+            feed.task_events.push(Arc::clone(&event), now);
+            feed.all_events.ring().push(Arc::clone(&event), now);
         }
     }
 
-    /// Tells of everything that the store announces, until it is gone. What a task did is known by its
-    /// row in `tasks`; while that is looked up, what is announced meanwhile is taken in and waits. A burst is told
-    /// in parts, so that no reader who keeps up is taken for a slow one.
+    /// Publishes all changes that the store announces, until it closes. The workspace of a task is
+    /// looked up in `tasks`; changes announced meanwhile are buffered. A burst is published in
+    /// parts, so that it does not make readers look slow.
     pub async fn follow(&self, mut notices: Receiver<ChangeEvent>, tasks: &dyn TaskStore) {
-        let (waiting, mut next) = mpsc::channel(CHANGES_WAITING_MAX);
-        let take_in = async move {
+        let (sender, mut next) = mpsc::channel(CHANGES_WAITING_MAX);
+        let receive = async move {
             loop {
-                let heard = match notices.recv().await {
+                let received = match notices.recv().await {
                     Ok(notice) => Some(notice),
                     Err(RecvError::Lagged(lost)) => {
-                        tracing::info!(lost, "more changed at once than can be told");
+                        tracing::info!(lost, "error: too many changes at once; events dropped");
                         None
                     }
                     Err(RecvError::Closed) => return,
                 };
-                if waiting.send(heard).await.is_err() {
+                if sender.send(received).await.is_err() {
                     return;
                 }
             }
         };
-        let tell = async {
-            let mut told_by_lane = TaskWorkspaceCache::default();
-            let mut pace = Throttle::new();
-            while let Some(heard) = next.recv().await {
-                if let Some(notice) = heard {
-                    let lane = told_by_lane.workspace(&notice, tasks).await;
-                    self.publish_change(&notice, lane);
+        let publish = async {
+            let mut task_workspaces = TaskWorkspaceCache::default();
+            let mut throttle = Throttle::new();
+            while let Some(received) = next.recv().await {
+                if let Some(notice) = received {
+                    let task_workspace = task_workspaces.workspace(&notice, tasks).await;
+                    self.publish_change(&notice, task_workspace);
                 } else {
-                    for feeding in self.open_feeds(None) {
-                        feeding.all_events.ring().push_gap();
+                    for feed in self.open_feeds(None) {
+                        feed.all_events.ring().push_gap();
                     }
                 }
-                pace.acquire().await;
+                throttle.acquire().await;
             }
         };
-        tokio::join!(take_in, tell);
+        tokio::join!(receive, publish);
     }
 
-    /// Tells of a change in every workspace that has the memory, and in those of other worktrees of its
-    /// project, except in the one whose lane does.
-    fn publish_change(&self, notice: &ChangeEvent, told_by_lane: Option<&str>) {
+    /// Publishes a change in each workspace that has the memory and in sibling worktrees, except in
+    /// the task's workspace, where the lane publishes it.
+    fn publish_change(&self, notice: &ChangeEvent, task_workspace: Option<&str>) {
         let now = self.context.clock.now();
         let by = Arc::new(notice.provenance.clone());
         let all = self.open_feeds(None);
-        let mut made = Vec::new();
-        for feeding in all.iter().filter(|one| Some(&*one.workspace) != told_by_lane) {
-            let seen = RootsView::of(notice, &feeding.memories, &all);
-            let known = made.iter().find(|(of, _)| *of == seen).map(|(_, news)| Arc::clone(news));
-            let news = known.unwrap_or_else(|| {
-                let news: Arc<[_]> =
-                    change_events((notice, &by), &feeding.memories, &all).collect();
-                made.push((seen, Arc::clone(&news)));
-                news
+        let mut rendered = Vec::new();
+        for feed in all.iter().filter(|feed| Some(&*feed.workspace) != task_workspace) {
+            let view = RootsView::of(notice, &feed.memories, &all);
+            let known =
+                rendered.iter().find(|(of, _)| *of == view).map(|(_, events)| Arc::clone(events));
+            let events = known.unwrap_or_else(|| {
+                let events: Arc<[_]> = change_events((notice, &by), &feed.memories, &all).collect();
+                rendered.push((view, Arc::clone(&events)));
+                events
             });
-            feeding.all_events.ring().push_all(&news, now);
+            feed.all_events.ring().push_all(&events, now);
         }
     }
 
-    /// Tells of every pin that is set or taken away through this process, in every workspace that has the
+    /// Publishes all pins set or removed through this process, in each workspace that has the
     /// memory.
     pub async fn follow_pins(&self, pins: Receiver<PinEvent>) {
-        for_each_notice(pins, "more pins changed at once than can be told", |pin| {
+        for_each_notice(pins, "error: too many pin changes at once; events dropped", |pin| {
             self.publish_pin(&pin);
         })
         .await;
@@ -261,22 +263,19 @@ impl Feeds {
         let now = self.context.clock.now();
         let by = Arc::new(notice.provenance.clone());
         let all = self.open_feeds(None);
-        for feeding in &all {
+        for feed in &all {
             // Worktrees of a project share its pins.
-            let seen = visible_path(&feeding.memories, &notice.root, &notice.path, &all);
-            let Some((path, _)) = seen else { continue };
-            let changed = FeedChange::Pin { path, pinned: notice.pinned, by: Arc::clone(&by) };
-            feeding
-                .all_events
-                .ring()
-                .push(Arc::new(FeedEvent { originator: None, change: changed }), now);
+            let visible = visible_path(&feed.memories, &notice.root, &notice.path, &all);
+            let Some((path, _)) = visible else { continue };
+            let change = FeedChange::Pin { path, pinned: notice.pinned, by: Arc::clone(&by) };
+            feed.all_events.ring().push(Arc::new(FeedEvent { originator: None, change }), now);
         }
     }
 
-    /// Tells of every proposal that is made or decided through this process, in every workspace that has all
-    /// memories that it names.
+    /// Publishes all proposals made or decided through this process, in each workspace that has all
+    /// memories they name.
     pub async fn follow_proposals(&self, proposals: Receiver<ProposalStatusEvent>) {
-        let lagged = "more proposals changed at once than can be told";
+        let lagged = "error: too many proposal changes at once; events dropped";
         for_each_notice(proposals, lagged, |notice| self.publish_proposals(notice)).await;
     }
 
@@ -284,12 +283,12 @@ impl Feeds {
         let now = self.context.clock.now();
         let ProposalStatusEvent { ids, status, roots, task, change, provenance } = notice;
         let (ids, by) = (ids.into(), Arc::new(provenance));
-        let changed = FeedChange::Proposals { ids, status, task, change, by };
-        let news = Arc::new(FeedEvent { originator: None, change: changed });
-        for feeding in self.open_feeds(None) {
-            let here = feeding.memories.roots();
-            if roots.iter().all(|root| here.contains(root)) {
-                feeding.all_events.ring().push(Arc::clone(&news), now);
+        let change = FeedChange::Proposals { ids, status, task, change, by };
+        let event = Arc::new(FeedEvent { originator: None, change });
+        for feed in self.open_feeds(None) {
+            let own_roots = feed.memories.roots();
+            if roots.iter().all(|root| own_roots.contains(root)) {
+                feed.all_events.ring().push(Arc::clone(&event), now);
             }
         }
     }
@@ -298,45 +297,45 @@ impl Feeds {
         self.workspaces.lock().get(workspace)?.open()
     }
 
-    /// Returns what is open, but for one workspace.
-    fn open_feeds(&self, but: Option<&str>) -> Vec<Arc<WorkspaceFeed>> {
+    /// Returns the open feeds of all workspaces except one.
+    fn open_feeds(&self, except: Option<&str>) -> Vec<Arc<WorkspaceFeed>> {
         let workspaces = self.workspaces.lock();
-        let others = workspaces.iter().filter(|(workspace, _)| Some(workspace.as_str()) != but);
-        others.filter_map(|(_, place)| place.open()).collect()
+        let others = workspaces.iter().filter(|(workspace, _)| Some(workspace.as_str()) != except);
+        others.filter_map(|(_, slot)| slot.open()).collect()
     }
 }
 
 impl FeedSlot {
     fn open(&self) -> Option<Arc<WorkspaceFeed>> {
         match self {
-            Self::Open(feeding) => Some(Arc::clone(feeding)),
+            Self::Open(feed) => Some(Arc::clone(feed)),
             Self::Closed(..) => None,
         }
     }
 
     fn close(&mut self) {
-        if let Self::Open(feeding) = self {
-            feeding.close();
-            let last = |ring: &Ring| ring.with_state(|shelf| shelf.last());
-            *self = Self::Closed(last(&feeding.task_events), last(feeding.all_events.ring()));
+        if let Self::Open(feed) = self {
+            feed.close();
+            let last = |ring: &Ring| ring.with_state(|ring| ring.last());
+            *self = Self::Closed(last(&feed.task_events), last(feed.all_events.ring()));
         }
     }
 }
 
 impl WorkspaceFeed {
-    fn open_session(&self, common: &StreamContext, session: &str, base: u64) -> Arc<EventBus> {
+    fn open_session(&self, context: &StreamContext, session: &str, base: u64) -> Arc<EventBus> {
         let mut sessions = self.sessions.lock();
         let bus = sessions.entry(session.to_owned()).or_insert_with(|| {
-            let readers_max = common.bounds.session_streams_max;
-            EventBus::new(common.clone(), Arc::clone(&self.task_events), base, readers_max)
+            let readers_max = context.bounds.session_streams_max;
+            EventBus::new(context.clone(), Arc::clone(&self.task_events), base, readers_max)
         });
         Arc::clone(bus)
     }
 
-    /// Watches the folders, unless that is done. Where it cannot be done now, the next reader tries again.
+    /// Starts the watch, unless it runs. If that fails, the next reader tries again.
     async fn ensure_watching(&self) {
         if let Err(error) = self.watch.get_or_try_init(|| self.memories.watch()).await {
-            tracing::warn!(%error, "edits from outside go untold");
+            tracing::warn!(%error, "error while starting a watch; external edits are not published");
         }
     }
 
@@ -350,39 +349,39 @@ impl WorkspaceFeed {
 
 #[async_trait]
 impl Feed for Feeds {
-    /// Tells the sessions of the workspace, and whoever listens to all of it. Where nobody could have
-    /// subscribed, nobody is told.
+    /// Publishes to the sessions of the workspace and to readers of all its changes. Does nothing
+    /// if the workspace is not open, because it then has no subscribers.
     async fn publish(&self, change: ManagedChange) -> Result<(), FeedError> {
         let ManagedChange { workspace, source, task, scopes, originator, saved } = change;
-        if let Some(feeding) = self.workspace_feed(&workspace) {
-            let changed = match source {
+        if let Some(feed) = self.workspace_feed(&workspace) {
+            let change = match source {
                 TaskKind::Review => FeedChange::Review { task, saved, scopes },
                 TaskKind::Remember | TaskKind::Forget | TaskKind::Dream => {
                     FeedChange::Task { task, kind: source, scopes }
                 }
             };
-            let news = Arc::new(FeedEvent { originator, change: changed });
+            let event = Arc::new(FeedEvent { originator, change });
             let now = self.context.clock.now();
-            feeding.task_events.push(Arc::clone(&news), now);
-            feeding.all_events.ring().push(news, now);
+            feed.task_events.push(Arc::clone(&event), now);
+            feed.all_events.ring().push(event, now);
         }
         Ok(())
     }
 }
 
-/// Tells of each notice until there come no more.
-async fn for_each_notice<N: Clone>(mut notices: Receiver<N>, lagged: &str, tell: impl Fn(N)) {
+/// Calls `publish` for each notice until the channel closes.
+async fn for_each_notice<N: Clone>(mut notices: Receiver<N>, lagged: &str, publish: impl Fn(N)) {
     loop {
         match notices.recv().await {
-            Ok(notice) => tell(notice),
+            Ok(notice) => publish(notice),
             Err(RecvError::Lagged(lost)) => tracing::info!(lost, "{lagged}"),
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Under which names the roots of a change are seen, and whether as those of another worktree. Whoever sees
-/// them alike is told the same events, which are kept once.
+/// The mounts at which a workspace sees the roots of a change, and whether they belong to a sibling
+/// worktree. Workspaces with an equal view share the same event values.
 #[derive(Debug, PartialEq, Eq)]
 struct RootsView(Vec<Option<(Mount, bool)>>);
 
@@ -390,16 +389,16 @@ impl RootsView {
     fn of(notice: &ChangeEvent, memories: &Memories, all: &[Arc<WorkspaceFeed>]) -> Self {
         let roots: BTreeMap<_, _> =
             notice.files.iter().map(|file| (&file.root, &file.path)).collect();
-        let seen = |(root, path)| {
+        let view = |(root, path)| {
             let (path, is_sibling) = visible_path(memories, root, path, all)?;
             Some((path.mount()?, is_sibling))
         };
-        Self(roots.into_iter().map(seen).collect())
+        Self(roots.into_iter().map(view).collect())
     }
 }
 
-/// Returns the path of a memory as it is seen through other memories, and whether it is one of another
-/// worktree of the project. Of a worktree that is not trusted nothing is seen in the others.
+/// Returns the path of a memory as seen through `memories`, and whether it belongs to a sibling
+/// worktree. Memories of an untrusted worktree are not visible in its siblings.
 fn visible_path(
     memories: &Memories,
     root: &RootKey,
@@ -409,14 +408,14 @@ fn visible_path(
     if let Some(path) = memories.virtual_path(root, path) {
         return Some((path, false));
     }
-    let path_there = memories.sibling_path(root, path)?;
+    let sibling_path = memories.sibling_path(root, path)?;
     let mut owners =
-        all.iter().filter(|one| one.memories.virtual_path(root, path).is_some()).peekable();
+        all.iter().filter(|feed| feed.memories.virtual_path(root, path).is_some()).peekable();
     let is_hidden = owners.peek().is_some() && owners.all(|owner| !owner.is_trusted);
-    (!is_hidden).then_some((path_there, true))
+    (!is_hidden).then_some((sibling_path, true))
 }
 
-/// Returns what there is to tell of a change to somebody who has these memories, memory by memory.
+/// Returns the events of a change for a workspace with these memories, one per file.
 fn change_events(
     (notice, by): (&ChangeEvent, &Arc<Provenance>),
     memories: &Memories,
@@ -425,11 +424,11 @@ fn change_events(
     notice.files.iter().filter_map(move |file| {
         let (path, is_sibling) = visible_path(memories, &file.root, &file.path, all)?;
         let moved_to = |path| Some(visible_path(memories, &file.root, path, all)?.0);
-        let is_everybodys = path.mount() == Some(Mount::Scope(Scope::Global));
-        let mut owners = all.iter().filter(|one| {
-            !is_everybodys && one.memories.virtual_path(&file.root, &file.path).is_some()
+        let is_global = path.mount() == Some(Mount::Scope(Scope::Global));
+        let mut owners = all.iter().filter(|feed| {
+            !is_global && feed.memories.virtual_path(&file.root, &file.path).is_some()
         });
-        let changed = FeedChange::File {
+        let change = FeedChange::File {
             path,
             moved_to: file.moved_to.as_ref().and_then(moved_to),
             kind: notice.kind,
@@ -437,18 +436,19 @@ fn change_events(
             trust: file.trust,
             revision: file.after,
             change: notice.change,
-            // Where several workspaces have the same memories, it happened in each of them.
+            // If several workspaces have the memory, the change belongs to none of them in
+            // particular.
             workspace: owners
                 .next()
                 .filter(|_| is_sibling || owners.next().is_none())
                 .map(|owner| Arc::clone(&owner.workspace)),
         };
-        Some(Arc::new(FeedEvent { originator: None, change: changed }))
+        Some(Arc::new(FeedEvent { originator: None, change }))
     })
 }
 
-/// In which workspace the lane tells what a task did. Remembers the last task: its changes come one
-/// after the other.
+/// The workspace whose lane publishes a task. Caches the last task, because its changes arrive in a
+/// row.
 #[derive(Debug, Default)]
 struct TaskWorkspaceCache {
     task: Option<String>,
@@ -460,7 +460,7 @@ impl TaskWorkspaceCache {
         let task = notice.provenance.task.as_ref()?;
         if self.task.as_ref() != Some(task) {
             let row = tasks.task(task).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, task, "whose task this was cannot be found out");
+                tracing::warn!(%error, task, "error while looking up the workspace of a task");
                 None
             });
             self.task = Some(task.clone());
@@ -470,8 +470,7 @@ impl TaskWorkspaceCache {
     }
 }
 
-/// Lets so many changes pass at once and has the next wait until their time has come. What comes less often never
-/// waits.
+/// A token bucket: a burst passes at once, further changes wait for the next interval.
 #[derive(Debug)]
 pub(super) struct Throttle {
     window_start: Instant,
@@ -483,7 +482,7 @@ impl Throttle {
         Self { window_start: Instant::now(), count: 0 }
     }
 
-    /// Counts one that was told, and waits if more were told than at once.
+    /// Counts an event, and waits if the burst is used up.
     pub(super) async fn acquire(&mut self) {
         self.count += 1;
         if self.count >= EVENTS_PUBLISHED_PER_BATCH {

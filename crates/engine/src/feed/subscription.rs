@@ -1,8 +1,8 @@
-//! One reader of a stream.
+//! A reader of a stream: a position in its ring buffer.
 //!
-//! A reader is a place in a ring. What lies between that place and the newest event waits for it; what
-//! it was already told, or is being replayed, does not. One that falls too far behind is warned, then
-//! cut off: it comes back with its cursor and finds in the ring what it missed.
+//! Events behind the position form the backlog. Delivered events and those of a replay do not
+//! count. A reader with too large a backlog is warned, then evicted. It can reconnect with its
+//! cursor and continue from the ring.
 
 use std::sync::Arc;
 
@@ -14,75 +14,75 @@ use super::bus::{Bounds, EventBus, EventCursor};
 use super::event::FeedEvent;
 use super::ring::{Backlog, RingState};
 
-/// What a stream says.
+/// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number: 1, 2, 3 … on one stream. `None` for what the stream says about itself.
+    /// Event number: 1, 2, 3 … within one stream. `None` for messages of the stream about itself.
     pub id: Option<u64>,
-    /// When it was published or said.
+    /// Time at which it was published or sent.
     pub at: Timestamp,
-    /// What it is.
+    /// The kind of event, with its data.
     pub kind: EventKind,
 }
 
-/// What an event is.
+/// The kind of an event, with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Memories changed.
     MemoryChanged(Arc<FeedEvent>),
-    /// All that came after the cursor was told; what follows happens now.
+    /// All events after the cursor were delivered; later ones are live.
     ReplayComplete(ReplayComplete),
-    /// Something was missed for good: look anew instead of going on from what is known.
+    /// Events were lost for good: the client must read the state again.
     StateResyncRequired(Resync),
-    /// The reader falls behind.
+    /// The reader has a large backlog.
     SlowReader(SlowReader),
-    /// The reader fell too far behind. Nothing follows.
+    /// The reader was disconnected because of its backlog. No event follows.
     Evicted(Evicted),
 }
 
-/// All that came after the cursor was told.
+/// All events after the cursor were delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayComplete {
-    /// How many events that were.
+    /// Number of replayed events.
     pub replayed: u64,
-    /// The number of the newest event when the reader came.
+    /// Number of the newest event at the time of the subscription.
     pub last_id: u64,
 }
 
-/// Something was missed for good.
+/// Events were lost for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resync {
-    /// Why.
+    /// The reason for the loss.
     pub reason: ResyncReason,
-    /// What the reader had seen last.
+    /// Number of the last event before the loss.
     pub last_seen: u64,
-    /// The oldest event that is told after this.
+    /// Number of the oldest event delivered after it.
     pub earliest: u64,
 }
 
-/// Why something was missed.
+/// The reason why events were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResyncReason {
-    /// It is not kept any more.
+    /// The ring no longer holds them.
     Forgotten,
     /// The cursor is higher than any event.
     CursorAhead,
-    /// The cursor belongs to another numbering.
+    /// The cursor belongs to another epoch.
     OtherEpoch,
-    /// There is more than is replayed at once.
+    /// They exceed the size limit of a replay.
     TooMuch,
 }
 
-/// What waits for a reader: what was published after the change that it is being told of.
+/// The size of a backlog: the events published after the change that is being delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BacklogSize {
-    /// Events; those of one change count as one.
+    /// Number of changes; the events of one change count as one.
     pub events: u64,
-    /// Bytes, about.
+    /// Approximate size in bytes.
     pub bytes: u64,
 }
 
-/// What there is too much of.
+/// The limit that a backlog exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExceededLimit {
     /// Events.
@@ -93,54 +93,54 @@ pub enum ExceededLimit {
     Both,
 }
 
-/// A reader falls behind.
+/// A reader has a large backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowReader {
-    /// What waits for it.
+    /// Its backlog.
     pub waiting: BacklogSize,
-    /// What may wait.
+    /// The maximum backlog.
     pub max: BacklogSize,
-    /// What there is too much of.
+    /// The limit that is exceeded.
     pub exceeded: ExceededLimit,
     /// The number of the newest event.
     pub last_id: u64,
 }
 
-/// A reader fell too far behind.
+/// A reader was disconnected because of its backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// What waited for it.
+    /// Its backlog.
     pub waiting: BacklogSize,
-    /// What may wait.
+    /// The maximum backlog.
     pub max: BacklogSize,
-    /// What there was too much of.
+    /// The limit that was exceeded.
     pub exceeded: ExceededLimit,
-    /// The last event that it was told: its cursor.
+    /// Number of the last delivered event, which serves as the cursor.
     pub last_delivered: u64,
 }
 
-/// A reader of a stream. Dropping it ends it.
+/// A subscription of one reader. Dropping it ends it.
 #[derive(Debug)]
 pub struct Subscription {
     bus: Arc<EventBus>,
     growth: watch::Receiver<()>,
     end: watch::Receiver<Option<u64>>,
-    /// The number in the ring after which it goes on.
+    /// Position in the ring: number of the last delivered event there.
     ring_position: u64,
-    /// The id that the reader saw last.
+    /// Number of the last event delivered to the reader.
     last_seen: u64,
-    /// Up to here it is a replay.
+    /// Position up to which events are a replay.
     live_after: u64,
-    /// Said before anything else.
+    /// Sent before anything else.
     resync: Option<Resync>,
-    /// Said after the replay.
+    /// Whether the end of the replay still has to be sent.
     announces_replay_end: bool,
     replayed: u64,
     warned: bool,
     evicted: bool,
 }
 
-/// What a reader does next.
+/// The next action of a reader.
 #[derive(Debug)]
 enum NextAction {
     Deliver(Option<u64>, Timestamp, EventKind),
@@ -150,20 +150,20 @@ enum NextAction {
 }
 
 impl Subscription {
-    /// Begins at a cursor, or at what happens from now on.
+    /// Subscribes from a cursor, or from now on.
     pub(super) fn new(bus: Arc<EventBus>, cursor: Option<&EventCursor>) -> Self {
-        let (grown, end) = (bus.ring().subscribe(), bus.subscribe_to_end());
-        let start = bus.ring().with_state(|shelf| StartPosition::new(&bus, shelf, cursor));
-        let StartPosition { ring_position: place, live_after, resync } = start;
+        let (growth, end) = (bus.ring().subscribe(), bus.subscribe_to_end());
+        let start = bus.ring().with_state(|ring| StartPosition::new(&bus, ring, cursor));
+        let StartPosition { ring_position: position, live_after, resync } = start;
         let last_seen = match cursor {
             Some(cursor) => cursor.last_seen,
             None => live_after - bus.base(),
         };
         Self {
             bus,
-            growth: grown,
+            growth,
             end,
-            ring_position: place,
+            ring_position: position,
             last_seen,
             live_after,
             resync,
@@ -174,13 +174,13 @@ impl Subscription {
         }
     }
 
-    /// Returns the id after which the stream tells next: the cursor of a reader who leaves at this moment.
+    /// Returns the number of the last delivered event: the cursor to continue from.
     pub fn position(&self) -> u64 {
         self.id(self.ring_position)
     }
 
-    /// Waits for what the stream says next; `None` when it has ended. Whoever stops waiting loses
-    /// nothing.
+    /// Waits for the next event; `None` when the stream has ended. Cancel-safe: dropping the future
+    /// loses no event.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             self.growth.mark_unchanged();
@@ -194,7 +194,7 @@ impl Subscription {
                 NextAction::Stop => return None,
                 NextAction::Wait => {}
             }
-            // Neither sender goes away while the bus is held here.
+            // Both senders live in the bus, which this subscription keeps alive.
             let woken = tokio::select! {
                 grown = self.growth.changed() => grown,
                 ended = self.end.changed() => ended,
@@ -213,9 +213,9 @@ impl Subscription {
             return NextAction::Announce(EventKind::StateResyncRequired(resync));
         }
         let bus = Arc::clone(&self.bus);
-        bus.ring().with_state(|shelf| {
-            if let Some(said) = self.check_backlog(shelf) {
-                return NextAction::Announce(said);
+        bus.ring().with_state(|ring| {
+            if let Some(message) = self.check_backlog(ring) {
+                return NextAction::Announce(message);
             }
             if self.ring_position >= self.live_after
                 && std::mem::take(&mut self.announces_replay_end)
@@ -230,11 +230,11 @@ impl Subscription {
             if self.ring_position >= end.unwrap_or(u64::MAX) {
                 return NextAction::Stop;
             }
-            self.deliver_next(shelf)
+            self.deliver_next(ring)
         })
     }
 
-    /// Tells the next event, if there is one.
+    /// Delivers the next event, if there is one.
     fn deliver_next(&mut self, ring: &RingState) -> NextAction {
         if self.ring_position < ring.before_first() {
             let last_seen = self.last_seen;
@@ -243,53 +243,45 @@ impl Subscription {
             let resync = Resync { reason: ResyncReason::Forgotten, last_seen, earliest };
             return NextAction::Announce(EventKind::StateResyncRequired(resync));
         }
-        let Some(kept) = ring.get(self.ring_position + 1) else { return NextAction::Wait };
+        let Some(slot) = ring.get(self.ring_position + 1) else { return NextAction::Wait };
         self.ring_position += 1;
         self.replayed += u64::from(self.ring_position <= self.live_after);
         self.last_seen = self.id(self.ring_position);
-        let news = Arc::clone(&kept.event);
-        NextAction::Deliver(Some(self.last_seen), kept.at, EventKind::MemoryChanged(news))
+        let event = Arc::clone(&slot.event);
+        NextAction::Deliver(Some(self.last_seen), slot.at, EventKind::MemoryChanged(event))
     }
 
-    /// Warns a reader that falls behind, and cuts one off that is too far behind.
+    /// Warns a reader whose backlog grows large, and evicts one whose backlog is too large.
     fn check_backlog(&mut self, ring: &RingState) -> Option<EventKind> {
-        let Backlog { batches, bytes, counted_bytes: pressing } =
+        let Backlog { batches, bytes, counted_bytes } =
             ring.backlog(self.ring_position.max(self.live_after));
         let waiting = BacklogSize { events: batches, bytes };
         let max = backlog_max(&self.bus.context().bounds);
         let last_id = self.id(ring.last());
-        let counted = BacklogSize { bytes: pressing, ..waiting };
-        let overflow = exceeded_limit(counted, max, 100, |waits, may| waits > may);
-        let near = exceeded_limit(waiting, max, EVENTS_WARNING_PERCENT, |waits, may| waits >= may);
-        if let Some(excess) = near
+        let counted = BacklogSize { bytes: counted_bytes, ..waiting };
+        let overflow = exceeded_limit(counted, max, 100, |size, limit| size > limit);
+        let near =
+            exceeded_limit(waiting, max, EVENTS_WARNING_PERCENT, |size, limit| size >= limit);
+        if let Some(exceeded) = near
             && !self.warned
         {
             self.warned = true;
-            return Some(EventKind::SlowReader(SlowReader {
-                waiting,
-                max,
-                exceeded: excess,
-                last_id,
-            }));
+            return Some(EventKind::SlowReader(SlowReader { waiting, max, exceeded, last_id }));
         }
-        if let Some(excess) = overflow {
+        if let Some(exceeded) = overflow {
             self.evicted = true;
-            let last_told = self.id(self.ring_position);
-            return Some(EventKind::Evicted(Evicted {
-                waiting,
-                max,
-                exceeded: excess,
-                last_delivered: last_told,
-            }));
+            let last_delivered = self.id(self.ring_position);
+            return Some(EventKind::Evicted(Evicted { waiting, max, exceeded, last_delivered }));
         }
-        if exceeded_limit(waiting, max, EVENTS_DRAINED_PERCENT, |waits, may| waits > may).is_none()
+        if exceeded_limit(waiting, max, EVENTS_DRAINED_PERCENT, |size, limit| size > limit)
+            .is_none()
         {
             self.warned = false;
         }
         None
     }
 
-    /// Returns the id on this stream of a number in the ring.
+    /// Converts a number in the ring to an event number of this stream.
     fn id(&self, number: u64) -> u64 {
         number.saturating_sub(self.bus.base())
     }
@@ -301,7 +293,7 @@ impl Drop for Subscription {
     }
 }
 
-/// Returns what may wait.
+/// Returns the maximum backlog.
 fn backlog_max(bounds: &Bounds) -> BacklogSize {
     BacklogSize {
         events: u64::try_from(bounds.waiting_max).expect("a count fits into 64 bits"),
@@ -309,7 +301,7 @@ fn backlog_max(bounds: &Bounds) -> BacklogSize {
     }
 }
 
-/// Compares what waits with so many percent of what may.
+/// Compares a backlog with `percent` percent of the maximum.
 fn exceeded_limit(
     waiting: BacklogSize,
     max: BacklogSize,
@@ -327,7 +319,7 @@ fn exceeded_limit(
     }
 }
 
-/// Where a reader begins.
+/// The position at which a reader starts.
 #[derive(Debug)]
 struct StartPosition {
     ring_position: u64,
@@ -336,29 +328,31 @@ struct StartPosition {
 }
 
 impl StartPosition {
-    fn new(bus: &EventBus, shelf: &RingState, cursor: Option<&EventCursor>) -> Self {
-        let live_after = shelf.last().max(bus.base());
+    fn new(bus: &EventBus, ring: &RingState, cursor: Option<&EventCursor>) -> Self {
+        let live_after = ring.last().max(bus.base());
         let Some(EventCursor { last_seen, epoch }) = cursor else {
             return Self { ring_position: live_after, live_after, resync: None };
         };
         let last_seen = *last_seen;
-        let first = shelf.before_first().max(bus.base());
-        let fits = shelf.before_newest(bus.context().bounds.replayed_bytes_max);
-        let (reason, wanted) = if epoch.as_ref().is_some_and(|epoch| epoch != bus.epoch().as_str())
-        {
-            (Some(ResyncReason::OtherEpoch), first)
-        } else {
-            match bus.base().checked_add(last_seen) {
-                Some(wanted) if wanted > live_after => (Some(ResyncReason::CursorAhead), first),
-                None => (Some(ResyncReason::CursorAhead), first),
-                Some(wanted) if wanted < first => (Some(ResyncReason::Forgotten), first),
-                Some(wanted) => (None, wanted),
-            }
-        };
-        let place = wanted.max(fits.min(live_after));
-        let reason = reason.or((place > wanted).then_some(ResyncReason::TooMuch));
-        let earliest = place - bus.base() + 1;
+        let first = ring.before_first().max(bus.base());
+        let fits = ring.before_newest(bus.context().bounds.replayed_bytes_max);
+        let (reason, requested) =
+            if epoch.as_ref().is_some_and(|epoch| epoch != bus.epoch().as_str()) {
+                (Some(ResyncReason::OtherEpoch), first)
+            } else {
+                match bus.base().checked_add(last_seen) {
+                    Some(requested) if requested > live_after => {
+                        (Some(ResyncReason::CursorAhead), first)
+                    }
+                    None => (Some(ResyncReason::CursorAhead), first),
+                    Some(requested) if requested < first => (Some(ResyncReason::Forgotten), first),
+                    Some(requested) => (None, requested),
+                }
+            };
+        let position = requested.max(fits.min(live_after));
+        let reason = reason.or((position > requested).then_some(ResyncReason::TooMuch));
+        let earliest = position - bus.base() + 1;
         let resync = reason.map(|reason| Resync { reason, last_seen, earliest });
-        Self { ring_position: place, live_after, resync }
+        Self { ring_position: position, live_after, resync }
     }
 }

@@ -1,11 +1,12 @@
-//! Folders of topic files, each with a `MEMORY.md`: the auto memories of Claude Code and Qwen Code.
+//! Import from folders of topic files, each with a `MEMORY.md`: the auto memories of Claude Code
+//! and Qwen Code.
 //!
-//! Claude Code has one fact or topic a file below `~/.claude/projects/<project>/memory/`, with `name`, `description` and a
-//! type in the frontmatter, at the top or below `metadata`. Lukasa reads both, so nothing is rewritten. Given is the folder
-//! of one project or of several.
+//! Claude Code writes one fact or topic per file below `~/.claude/projects/<project>/memory/`. The
+//! frontmatter has `name`, `description` and a type, at the top or below `metadata`. Lukasa reads
+//! both, so nothing is rewritten. The source is the folder of one project or of several.
 //!
-//! The topic files are the memories. The index is derived from them and Lukasa keeps its own, so of
-//! the index only what is more than a link to a topic file is taken over.
+//! The topic files are the memories. The index is derived from them, and Lukasa generates its own.
+//! Of the source's index, only text beyond links to topic files is imported.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,18 +17,18 @@ use super::planner::{MEMORY_NOTES, Planner};
 
 const INDEX: &str = "MEMORY.md";
 
-/// What the curator of Qwen Code puts below an index that it had to cut.
+/// Start of the notice that the curator of Qwen Code puts below an index that it had to cut.
 const CUT_NOTICE: &str = "> WARNING: MEMORY.md is too large";
 
-/// Whether there is an index that another tool wrote.
+/// Checks whether there is an index that another tool wrote.
 pub(super) fn has_index(files: &[SourceFile]) -> bool {
     files
         .iter()
         .any(|file| is_index(file) && !str::from_utf8(&file.bytes).is_ok_and(is_generated_list))
 }
 
-/// Plans the topic files of every folder with an index; `is_placeholder` tells texts that say
-/// nothing. The tools write the index last; without one every file is still a memory.
+/// Plans the topic files of all folders with an index. `is_placeholder` recognizes texts without
+/// facts. The tools write the index last, so without one every file still counts as a memory.
 pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, planner: &mut Planner) {
     if !has_index(files) {
         return planner.add_tree(files);
@@ -60,7 +61,7 @@ pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, plann
     }
 }
 
-/// The outermost folders that hold an index, each empty or with a slash at the end.
+/// Returns the outermost folders with an index, each empty or with a slash at the end.
 fn folders(files: &[SourceFile]) -> Vec<String> {
     let all: BTreeSet<&str> = files
         .iter()
@@ -76,8 +77,8 @@ fn folders(files: &[SourceFile]) -> Vec<String> {
     outermost
 }
 
-/// Where a file goes: below its folder alone when there is one folder, else below the folder's
-/// name.
+/// Returns the target path of a file: relative to its folder if there is only one, else below the
+/// folder's name.
 fn target(file: &SourceFile, base: &str, folders: usize) -> String {
     let below = file.path.strip_prefix(base).unwrap_or(&file.path);
     if folders == 1 {
@@ -100,10 +101,11 @@ fn is_index(file: &SourceFile) -> bool {
     file.name().eq_ignore_ascii_case(INDEX)
 }
 
-/// Why a range of an entry is one of its text.
+/// Reason why the range of an entry is valid in its text.
 const CHAR_BOUNDARY_REASON: &str = "entries follow each other and end between characters";
 
-/// The text of an index without the entries that are nothing but links to files of the source.
+/// Returns the text of an index without the entries that only link to files of the source; `None`
+/// if nothing else is left.
 fn text_without_links(text: &str, index: &SourceFile, paths: &HashSet<&str>) -> Option<String> {
     let folder = index.path.strip_suffix(index.name()).unwrap_or_default();
     let is_link = |line: &str| {
@@ -126,7 +128,8 @@ fn text_without_links(text: &str, index: &SourceFile, paths: &HashSet<&str>) -> 
     (left > 0).then_some(rest)
 }
 
-/// The file that a line points to, when it begins with a link, in a bullet or not, bold or not.
+/// Returns the file that a line links to, if it starts with a link; a bullet and bold marks are
+/// skipped.
 fn link_target(line: &str) -> Option<String> {
     let line = line.trim_start_matches(|c: char| "-+*_ \t".contains(c) || c.is_ascii_digit());
     let line = line.trim_start_matches(['.', ')', ' ', '*', '_']);

@@ -1,4 +1,5 @@
-//! Collects what an import will create, under paths that are allowed, free and within the cap.
+//! Collects the memories that an import will create, with paths that are valid, unique and not
+//! taken, and texts within the size limit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,16 +8,16 @@ use memory::limits::MEMORY_BYTES_MAX;
 
 use super::{ImportPlan, NoText, PlannedMemory, SkippedSource, SourceFile, slug, split};
 
-/// What a file is called whose own name is that of the generated listing.
+/// New name of a file that has the name of the generated index.
 pub(super) const MEMORY_NOTES: &str = "memory-notes.md";
 
-/// A plan being made.
+/// An unfinished plan.
 #[derive(Default)]
 pub(super) struct Planner {
     plan: ImportPlan,
-    /// Planned files, in lower case: names that differ only in case are one name.
+    /// Planned files, in lower case, because names that differ only in case count as one.
     files: HashSet<String>,
-    /// Folders of planned files: lower case to the spelling that came first.
+    /// Folders of planned files: lower case to the first spelling.
     folders: HashMap<String, String>,
 }
 
@@ -25,12 +26,12 @@ impl Planner {
         self.plan
     }
 
-    /// Reports what is not taken over and holds nothing that is to be remembered.
+    /// Reports a skipped part that contains no fact.
     pub(super) fn skip(&mut self, source: &str, why: &str) {
         self.report(source, why, false);
     }
 
-    /// Reports what cannot be taken over, although it may hold something that is to be remembered.
+    /// Reports a skipped part that may contain a fact.
     pub(super) fn report_loss(&mut self, source: &str, why: &str) {
         self.report(source, why, true);
     }
@@ -45,7 +46,7 @@ impl Planner {
         self.plan.skipped.push(SkippedSource { source, reason: why, is_loss });
     }
 
-    /// Plans every text file of a tree under its own path.
+    /// Plans all text files of a tree under their own paths.
     pub(super) fn add_tree(&mut self, files: &[SourceFile]) {
         for file in files {
             match file.text_below(&file.path) {
@@ -55,7 +56,7 @@ impl Planner {
         }
     }
 
-    /// Plans a memory at this path or near it; in parts when it is too large.
+    /// Plans a memory at this path or a similar one, in parts if it is too large.
     pub(super) fn add(&mut self, wanted: &str, text: &str, source: &str) {
         if is_generated_list(text) {
             return self.skip(source, "is a listing that Lukasa writes by itself");
@@ -102,7 +103,7 @@ impl Planner {
         self.plan.memories.push(PlannedMemory { path, text, source, notes });
     }
 
-    /// A path near this one that is not planned yet and that no generated listing will take.
+    /// Returns a similar path that is not planned yet and that no generated index will use.
     fn free_path(&self, path: &str) -> String {
         let mut near = self.with_planned_spelling(path);
         if near.eq_ignore_ascii_case("MEMORY.md") {
@@ -132,7 +133,7 @@ impl Planner {
         })
     }
 
-    /// The path with its folders in the spelling that is already planned.
+    /// Returns the path with its folders in the spelling that is already planned.
     fn with_planned_spelling(&self, path: &str) -> String {
         let mut spelled = String::new();
         for part in folders_of(path) {
@@ -146,12 +147,12 @@ impl Planner {
     }
 }
 
-/// The parts of a path but the last.
+/// Returns the parts of a path without the last.
 fn folders_of(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit_once('/').into_iter().flat_map(|(folders, _)| folders.split('/'))
 }
 
-/// The path with a number at the end of the name, before the extension.
+/// Appends a number to the name of a path, before the extension.
 fn with_suffix(path: &str, number: usize) -> String {
     let name_at = path.rfind('/').map_or(0, |at| at + 1);
     match path.rfind('.').filter(|&dot| dot > name_at) {

@@ -1,8 +1,9 @@
-//! The auto memory of Qwen Code: `~/.qwen/memories/`, `~/.qwen/projects/<project>/memory/` and the
-//! `.qwen/memory/` or `.qwen/team-memory/` of a checkout.
+//! Import from the auto memory of Qwen Code: `~/.qwen/memories/`,
+//! `~/.qwen/projects/<project>/memory/`, and `.qwen/memory/` or `.qwen/team-memory/` of a checkout.
 //!
-//! Topic files with the types user, feedback, project and reference, in folders of those names or
-//! not, beside an index that its curator writes. Bookkeeping of the curator is left behind.
+//! The source has topic files of the types user, feedback, project and reference, possibly in
+//! folders of those names, and an index that its curator writes. Bookkeeping files of the curator
+//! are skipped.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,10 +14,10 @@ use super::{SourceFile, indexed};
 /// Files of the curator beside a memory folder.
 const BOOKKEEPING: [&str; 3] = ["meta.json", "extract-cursor.json", "consolidation.lock"];
 
-/// What a topic file holds before the first entry.
+/// Text of a topic file before its first entry.
 const PLACEHOLDER: &str = "_No entries yet._";
 
-/// Whether something in the source is of Qwen Code alone.
+/// Checks whether a part of the source is specific to Qwen Code.
 pub(super) fn is_source(from: &Path, files: &[SourceFile]) -> bool {
     let is_qwen = |part: &str| matches!(part, ".qwen" | "memories" | "team-memory");
     let is_at_home = || {
@@ -30,7 +31,7 @@ pub(super) fn is_source(from: &Path, files: &[SourceFile]) -> bool {
     indexed::has_index(files) && (is_at_home() || files.iter().any(has_own))
 }
 
-/// Plans the topic files, and what the index says beyond linking to them.
+/// Plans the topic files, and the text of the index beyond links to them.
 pub(super) fn plan(files: Vec<SourceFile>, planner: &mut Planner) {
     let (bookkeeping, files): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| BOOKKEEPING.contains(&file.name()));
@@ -40,7 +41,7 @@ pub(super) fn plan(files: Vec<SourceFile>, planner: &mut Planner) {
     indexed::plan(&files, is_placeholder, planner);
 }
 
-/// Whether a topic file says nothing but that there is nothing yet.
+/// Checks whether a topic file contains only the placeholder for an empty one.
 fn is_placeholder(text: &str) -> bool {
     let body = memory::document::body(text);
     body.contains(PLACEHOLDER)

@@ -1,11 +1,13 @@
-//! The knowledge graph of the MCP reference memory server: `memory.jsonl`, one JSON object a line.
+//! Import from the knowledge graph of the MCP reference memory server: `memory.jsonl`, one JSON
+//! object per line.
 //!
-//! Every entity becomes a memory, `<type>/<name>.md`, with one bullet an observation and one a
+//! Each entity becomes a memory, `<type>/<name>.md`, with one bullet per observation and one per
 //! relation that starts at it.
 //!
-//! The server writes its file without a lock, so files in use are damaged: objects stand on one line, or one is
-//! cut and the next begins behind it. People also keep what `read_graph` answers, or an array of it. All of that
-//! is read; what is neither an entity nor a relation is reported, and the rest is taken over.
+//! The server writes its file without a lock, so files in use may be damaged: several objects share
+//! a line, or one is cut and the next follows it. Users also save the answer of `read_graph`, or an
+//! array of it. All these forms are read. Parts that are neither an entity nor a relation are
+//! reported, and the rest is imported.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,13 +18,13 @@ use serde_json::{Deserializer, Map, Value};
 use super::planner::Planner;
 use super::{SourceFile, slug};
 
-/// Where relations go whose first entity is not in the graph.
+/// Path of the memory for relations whose first entity is not in the graph.
 const LOOSE_RELATIONS: &str = "relations.md";
 
-/// The type of an entity that names none.
+/// Type of an entity without a type.
 const NO_TYPE: &str = "entity";
 
-/// The beginning of an object as the server writes it.
+/// Start of an object as the server writes it.
 const OBJECT_START: &[u8] = b"{\"type\"";
 
 enum GraphItem {
@@ -36,7 +38,7 @@ struct Entity {
     #[serde(rename = "entityType", default = "no_type")]
     kind: String,
     observations: Vec<Value>,
-    /// The fields that the server does not write.
+    /// Fields that the server itself does not write.
     #[serde(flatten)]
     others: Map<String, Value>,
     #[serde(skip)]
@@ -58,7 +60,7 @@ fn no_type() -> String {
 }
 
 impl GraphItem {
-    /// Reads an entity or a relation; one without a type is recognized by its fields.
+    /// Decodes an entity or a relation; one without a type is recognized by its fields.
     fn from_value(value: Value) -> Option<Self> {
         let kind = value.get("type").map_or(Some(None), |kind| kind.as_str().map(Some))?;
         let is_entity = kind == Some("entity") || kind.is_none() && value.get("name").is_some();
@@ -73,7 +75,7 @@ impl GraphItem {
     }
 }
 
-/// Tells whether an entity or a relation is in some file, and nothing is Markdown.
+/// Checks whether a file contains an entity or a relation, and no file is Markdown.
 pub(super) fn is_source(files: &[SourceFile]) -> bool {
     let is_graph = |file: &SourceFile| {
         is_json(file)
@@ -82,7 +84,7 @@ pub(super) fn is_source(files: &[SourceFile]) -> bool {
     !files.iter().any(|file| file.extension() == "md") && files.iter().any(is_graph)
 }
 
-/// Plans one memory an entity, and one for the relations that start at none.
+/// Plans one memory per entity, and one for the relations whose first entity is missing.
 pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
     let mut graph = Graph::default();
     for file in files {
@@ -120,14 +122,14 @@ pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
     }
 }
 
-/// What the lines add up to.
+/// The graph collected from all lines.
 #[derive(Default)]
 struct Graph {
-    /// In the order of the source, each name once.
+    /// The entities in the order of the source, each name once.
     entities: Vec<Entity>,
-    /// Where each name is among them.
+    /// Index of each name in `entities`.
     indices: HashMap<String, usize>,
-    /// What is said of each name that a relation starts at.
+    /// Relations by the name that they start at.
     relations: BTreeMap<String, Vec<String>>,
 }
 
@@ -173,7 +175,7 @@ impl SourcePiece {
     }
 }
 
-/// Returns the pieces of a graph, each with its place.
+/// Returns the pieces of a graph, each with its position.
 fn read_pieces(file: &SourceFile) -> Vec<(String, SourcePiece)> {
     let text = memory::json::mend(&file.bytes);
     let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&text);
@@ -194,7 +196,7 @@ fn read_pieces(file: &SourceFile) -> Vec<(String, SourcePiece)> {
             }
             Some(Err(_)) => {
                 let taken = damaged_bytes(rest);
-                // What is left of an array whose values are read one by one is no loss.
+                // The rest of an array whose values are read one by one is no loss.
                 if !rest[..taken].iter().all(|byte| b"[], \t\r\n".contains(byte)) {
                     damaged = Some((damaged.map_or(first, |(start, _)| start), first));
                 }
@@ -217,14 +219,15 @@ fn damaged_piece(file: &SourceFile, (first, last): (usize, usize)) -> (String, S
     (format!("{}:{lines}", file.path), SourcePiece::Damaged)
 }
 
-/// Returns how many bytes are left out where no value begins: up to the next line, or to the object that begins
-/// before it.
+/// Returns the number of bytes to skip where no value begins: up to the next line, or to an object
+/// that begins before it.
 fn damaged_bytes(rest: &[u8]) -> usize {
     let ends = |at: &usize| rest[at - 1] == b'\n' || rest[*at..].starts_with(OBJECT_START);
     (1..rest.len()).find(ends).unwrap_or(rest.len())
 }
 
-/// Takes the entities and relations out of a value: one of them, an array, or what `read_graph` answers.
+/// Collects the entities and relations of a value: a single one, an array, or an answer of
+/// `read_graph`.
 fn collect_items(value: Value, source: &str, pieces: &mut Vec<(String, SourcePiece)>) {
     let all = match value {
         Value::Array(all) => all,
@@ -250,7 +253,7 @@ fn is_json(file: &SourceFile) -> bool {
     matches!(&*file.extension(), "jsonl" | "json")
 }
 
-/// Adds the observations of an entity that the source holds twice.
+/// Adds the observations of a duplicate entity.
 fn merge(entity: &mut Entity, again: Entity) {
     entity.source = format!("{}, {}", entity.source, again.source);
     for observation in again.observations {
@@ -275,12 +278,13 @@ fn text_of(entity: &Entity, relations: &[String]) -> String {
     set_field(&text, "description", &description)
 }
 
-/// Returns the text of an observation; one that is not a text, as JSON.
+/// Returns the text of an observation; one that is not a string, as JSON.
 fn observation_text(observation: &Value) -> String {
     observation.as_str().map_or_else(|| observation.to_string(), str::to_owned)
 }
 
-/// Returns what the fields say that the server does not write; its forks keep dates, sources and the like there.
+/// Returns the fields that the server itself does not write; its forks keep dates and sources
+/// there.
 fn extra_fields(others: &Map<String, Value>) -> impl Iterator<Item = String> {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -295,9 +299,9 @@ fn extra_fields(others: &Map<String, Value>) -> impl Iterator<Item = String> {
         .map(|(name, value)| format!("{name}: {}", observation_text(value)))
 }
 
-/// Writes one observation as one top-level bullet, whatever lines and marks it holds.
+/// Writes an observation as one top-level bullet, whatever line breaks and marks it contains.
 fn push_bullet(text: &mut String, observation: &str) {
-    // A memory that holds NUL could not be read again.
+    // A memory with NUL bytes could not be read again.
     let observation = observation.replace('\0', "\u{FFFD}");
     let mut lines = observation.trim().split(['\n', '\r']).map(str::trim_end);
     let Some(first) = lines.next().filter(|line| !line.is_empty()) else { return };

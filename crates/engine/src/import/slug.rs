@@ -1,21 +1,21 @@
-//! Makes paths that the grammar of memory paths allows out of any names.
+//! Turns arbitrary names into paths that the grammar of memory paths allows.
 //!
-//! A name that is allowed stays as it is; others keep their letters and digits. Stricter than the
-//! grammar where that is simpler, never looser.
+//! An allowed name stays unchanged; others keep their letters and digits. The rules are stricter
+//! than the grammar where that is simpler, never looser.
 
 use memory::limits::{PATH_BYTES_MAX, PATH_SEGMENTS_MAX};
 use unicode_normalization::UnicodeNormalization;
 
-/// How long a changed segment may be, in bytes: leaves room for a suffix and for its neighbors.
+/// Maximum length in bytes of a changed segment; leaves room for a suffix and for its neighbors.
 const SLUG_BYTES_MAX: usize = 60;
 
-/// How long a whole path may be, in bytes: leaves room for `/memories/<scope>/` and a suffix.
+/// Maximum length in bytes of a path; leaves room for `/memories/<scope>/` and a suffix.
 const SLUG_PATH_BYTES_MAX: usize = PATH_BYTES_MAX - 64;
 
-/// How many segments a path may have; the scope is one more, and a target folder may be another.
+/// Maximum number of segments of a path. The scope is one more, and a target folder may be another.
 const SLUG_SEGMENTS_MAX: usize = PATH_SEGMENTS_MAX - 2;
 
-/// The path in a form that can be addressed; the same text when it already is.
+/// Returns the path in a form that can be addressed, unchanged if it already is.
 pub(super) fn path(path: &str) -> String {
     let named: Vec<String> =
         path.split('/').filter(|part| !matches!(*part, "" | ".")).map(segment).collect();
@@ -24,7 +24,7 @@ pub(super) fn path(path: &str) -> String {
     match named.split_last() {
         None => "unnamed".to_owned(),
         Some(_) if fits => named.join("/"),
-        // Too deep or too long: the outer folders and the file say most.
+        // Too deep or too long: the outer folders and the file name carry most information.
         Some((file, folders)) => {
             let outer = folders.iter().take(SLUG_SEGMENTS_MAX - 1).chain([file]);
             outer.map(|part| segment(&shorten(part))).collect::<Vec<_>>().join("/")
@@ -32,16 +32,16 @@ pub(super) fn path(path: &str) -> String {
     }
 }
 
-/// A name for a file made of running text: letters, digits and dashes in lower case.
+/// Returns a file name made of running text: letters, digits and dashes in lower case.
 pub(super) fn word(text: &str) -> String {
     let is_kept = |c: char| c.is_alphanumeric() && is_allowed(c);
     let nfc: String = text.nfc().collect::<String>().to_lowercase();
     let words: Vec<&str> = nfc.split(|c| !is_kept(c)).filter(|word| !word.is_empty()).collect();
-    // Lower case of an allowed letter may be a letter with a mark that is not in NFC.
+    // The lower case of an allowed letter may contain a mark that is not in NFC.
     segment(&words.join("-"))
 }
 
-/// One segment in a form that can be addressed.
+/// Returns a segment in a form that can be addressed.
 fn segment(name: &str) -> String {
     let nfc: String = name.nfc().collect();
     if is_addressable(&nfc) {
@@ -65,7 +65,7 @@ fn segment(name: &str) -> String {
     if is_device(&kept) { format!("_{kept}") } else { kept }
 }
 
-/// Cuts a name that is too long in the middle of its stem, keeping a short extension.
+/// Shortens a name in the middle of its stem, keeping a short extension.
 fn shorten(name: &str) -> String {
     if name.len() <= SLUG_BYTES_MAX {
         return name.to_owned();
@@ -94,8 +94,8 @@ fn is_addressable(name: &str) -> bool {
         && !is_device(name)
 }
 
-/// Whether a character may stand in a name: no separator, wildcard, quote or escape of any system,
-/// and nothing that does not show.
+/// Checks whether a character may occur in a name: no separator, wildcard, quote or escape of any
+/// system, and no invisible character.
 fn is_allowed(c: char) -> bool {
     if c.is_ascii() {
         return c == ' ' || (c.is_ascii_graphic() && !"/\\<>\":|*?~%".contains(c));
@@ -110,7 +110,7 @@ fn is_allowed(c: char) -> bool {
             | '\u{E0000}'..='\u{10FFFF}')
 }
 
-/// Whether Windows takes the name for a device, whatever its extension.
+/// Checks whether Windows treats the name as a device, whatever its extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_lowercase();
     let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));

@@ -1,12 +1,12 @@
-//! Cuts a text that is larger than a memory into several, between entries.
+//! Splits a text that is larger than a memory into several, between entries.
 //!
-//! A heading stays with what follows it. Every part repeats the frontmatter, and all from the
-//! second on say in the description which part they are; the bodies, put together, are the body.
+//! A heading stays with the text below it. Each part repeats the frontmatter, and from the second
+//! on the description has the number of the part. Concatenated, the bodies are the original body.
 
 use memory::document::{body, entries, parse_header, set_field};
 use memory::limits::MEMORY_BYTES_MAX;
 
-/// Room for the description of a part beside the frontmatter that it repeats.
+/// Bytes reserved for the description of a part, beside the frontmatter that it repeats.
 const DESCRIPTION_BYTES: usize = 2_048;
 
 /// Returns the parts of a text, or the size of the piece that does not fit into one.
@@ -40,12 +40,12 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, usize> {
     Ok(parts.iter().enumerate().map(part).collect())
 }
 
-/// Returns the text between two cuts. None of it may be lost in silence.
+/// Returns the text between two cuts. It panics rather than lose text silently.
 fn between(text: &str, start: usize, end: usize) -> &str {
     text.get(start..end).expect("entries follow each other and end between characters")
 }
 
-/// Where a text may be cut: in front of an entry or of the heading above it.
+/// Returns the offsets where a text may be cut: before an entry, or before the heading above it.
 fn cuts(text: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut end = text.len() - body(text).len();

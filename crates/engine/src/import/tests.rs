@@ -1,4 +1,4 @@
-//! What is planned for sources of each format, and for any files at all.
+//! Tests of import plans for sources of each format, and for arbitrary files.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -40,7 +40,7 @@ fn plan_text(format: Format, sources: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_format_is_recognized_by_where_it_lies() {
+fn a_format_is_recognized_by_its_path() {
     let index = files(&[("MEMORY.md", "- [a](a.md)"), ("a.md", "a")]);
     for (from, expected) in [
         ("/home/user/.qwen/memories", Format::Qwen),
@@ -93,7 +93,7 @@ fn a_folder_keeps_paths_and_bytes() {
 }
 
 #[test]
-fn what_a_folder_cannot_give_is_reported() {
+fn files_of_a_folder_that_cannot_be_imported_are_reported() {
     let mut sources = files(&[
         (".git/a.md", "a"),
         ("b/.c.md", "a"),
@@ -117,7 +117,7 @@ fn what_a_folder_cannot_give_is_reported() {
 }
 
 #[test]
-fn names_that_cannot_be_kept_are_changed_and_noted() {
+fn invalid_names_are_changed_and_noted() {
     let check = |sources: &[&str], expected: &[&str]| {
         let sources: Vec<(&str, &str)> = sources.iter().map(|path| (*path, "text")).collect();
         let plan = plan(Format::Folder, files(&sources));
@@ -207,7 +207,7 @@ fn broken_frontmatter_is_mended_and_noted() {
 }
 
 #[test]
-fn claude_code_keeps_topics_and_what_the_index_says_beyond_links() {
+fn claude_code_topics_and_index_text_beyond_links_are_imported() {
     assert_snapshot!(plan_text(Format::ClaudeCode, &[
         ("MEMORY.md", "# Index\n\n- [Tests](tests.md) — how to test\n- **[Sub](./sub/b%20c.md)**: d\n\
             - [Gone](gone.md) — was here\n- Use bun, not npm\n\n## Facts\n\nPort 8080.\n"),
@@ -242,7 +242,7 @@ fn claude_code_keeps_topics_and_what_the_index_says_beyond_links() {
 }
 
 #[test]
-fn several_projects_of_claude_code_stay_apart() {
+fn projects_of_claude_code_stay_separate() {
     assert_snapshot!(plan_text(Format::ClaudeCode, &[
         ("-home-ana-a/memory/MEMORY.md", "- [x](x.md) — y\n"),
         ("-home-ana-a/memory/x.md", "x of a\n"),
@@ -270,7 +270,7 @@ fn topics_of_claude_code_without_an_index_are_kept() {
 }
 
 #[test]
-fn qwen_leaves_bookkeeping_and_placeholders_behind() {
+fn bookkeeping_and_placeholders_of_qwen_are_skipped() {
     assert_snapshot!(plan_text(Format::Qwen, &[
         (".qwen/memories/MEMORY.md", "- [Ana](user/ana.md) — role\n\n> WARNING: MEMORY.md is too large; cut.\n"),
         (".qwen/memories/user/ana.md", "---\nname: Ana\ntype: user\n---\n\nIs a nurse.\n\nWhy: said so\n"),
@@ -303,7 +303,7 @@ fn qwen_leaves_bookkeeping_and_placeholders_behind() {
 }
 
 #[test]
-fn a_graph_becomes_one_memory_an_entity() {
+fn a_graph_becomes_one_memory_per_entity() {
     let graph = r#"{"type":"entity","name":"Ana Pérez","entityType":"person","observations":["likes tea","line 1\n\n  line 2\n","---","  "]}
 {"type":"entity","name":"Lukasa: core","entityType":"Code Base","observations":[]}
 
@@ -391,7 +391,7 @@ fn a_graph_is_read_in_every_form_that_people_have() {
 }
 
 #[test]
-fn fields_that_the_reference_server_does_not_write_are_kept() {
+fn fields_of_forks_of_the_server_are_imported() {
     let graph = r#"{"type":"entity","name":"Ana","entityType":"person","observations":[{"text":"likes tea"}],"created":"2026-01-02","tags":["x"],"note":"","id":null}
 {"type":"relation","from":"Ana","to":"Bo","relationType":"knows","since":2020}"#;
     let shown = plan_text(Format::ServerMemory, &[("memory.jsonl", graph)]);
@@ -407,7 +407,7 @@ fn fields_that_the_reference_server_does_not_write_are_kept() {
 }
 
 #[test]
-fn what_a_damaged_graph_still_has_is_taken_over_and_the_damage_is_told() {
+fn a_damaged_graph_is_imported_and_the_damage_reported() {
     let entity = |name: &str| {
         format!(
             "{{\"type\":\"entity\",\"name\":\"{name}\",\"entityType\":\"p\",\"observations\":[\"o\"]}}"
@@ -416,13 +416,13 @@ fn what_a_damaged_graph_still_has_is_taken_over_and_the_damage_is_told() {
     let cut = |name: &str, bytes: usize| entity(name).chars().take(bytes).collect::<String>();
     let [a, b, c] = ["a", "b", "c"].map(entity);
     for (text, damage) in [
-        // The next object begins where one was cut.
+        // The next object starts where the previous one was cut.
         (format!("{a}\n{}{b}\n{c}\n", cut("x", 40)), "memory.jsonl:2"),
         (format!("{a}\n{}{b}\n{c}\n", cut("x", 65)), "memory.jsonl:2"),
         (format!("{a}\n{}\n{b}{c}\n", cut("x", 50)), "memory.jsonl:2"),
         (format!("{a}\n{b}\n{c}\n{}", cut("x", 64)), "memory.jsonl:4"),
         (format!("{a}\n\0\0\0\n\0\n{b}\n{c}\n"), "memory.jsonl:2-3"),
-        // An array that lost its end.
+        // An array without its end.
         (format!("[\n{a},\n{b},\n{c},\n{}", cut("x", 60)), "memory.jsonl:5"),
     ] {
         let plan = plan(Format::ServerMemory, files(&[("memory.jsonl", &text)]));
@@ -433,7 +433,7 @@ fn what_a_damaged_graph_still_has_is_taken_over_and_the_damage_is_told() {
     }
 }
 
-/// The grammar of memory paths, written down once more and plainly.
+/// The grammar of memory paths, written down a second time and simply.
 fn is_path(path: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -514,7 +514,7 @@ proptest! {
                 prop_assert!(!folders.into_iter().any(|folder| seen.contains(folder)), "{}", path);
             }
             if format == Format::ServerMemory {
-                continue; // relations are told by the memory that they start at
+                continue; // a relation is in the memory that it starts at
             }
             let sources = plan.memories.iter().map(|planned| &*planned.source);
             let sources: Vec<&str> = sources.chain(plan.skipped.iter().map(|skipped| &*skipped.source)).collect();

@@ -1,9 +1,11 @@
-//! Deciding what becomes of a task: one or more attempts of the runner, each on a draft of its own.
+//! Decides a task: one or more attempts of the runner, each on a draft of its own. Commits nothing.
 //!
-//! It computes for longer at a stretch than those who wait for an answer should notice. A runtime of several threads is one
-//! that others are served on. There such work has a thread to itself, which stands back where the machine has more to
-//! do than it can do at once: the caller of a task was answered when it was queued. What models did meanwhile is noted
-//! in the state, counted for this process, and bounded for work in the background.
+//! A curator may compute for long stretches without yielding. On a multi-threaded runtime, which
+//! also serves requests, an attempt therefore runs on its own thread with low priority: the caller
+//! of the task was answered when it was queued.
+//!
+//! Work of models is recorded in the state, added to this process's totals, and limited for
+//! background work.
 
 use std::sync::Arc;
 
@@ -25,131 +27,134 @@ use crate::task::{
     CuratorRequest, Requester, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult,
 };
 
-/// What is to be decided.
+/// A task to decide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecisionRequest<'t> {
     pub(super) id: &'t TaskId,
-    /// Which attempt at it this is; none, if nothing will be committed.
+    /// Number of the attempt; `None` for a dry run, which commits nothing.
     pub(super) attempt: Option<u32>,
     pub(super) request: &'t CuratorRequest,
     pub(super) requester: &'t Requester,
 }
 
-/// When the work on a task is broken off.
+/// The stop signal and the deadline of the work on a task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutoff<'t> {
     pub(super) stop: &'t CancellationToken,
     pub(super) deadline: Instant,
 }
 
-/// What an attempt at deciding came to.
+/// The result of deciding a task.
 pub(super) enum RunOutcome {
-    /// This is to be reported once the draft is committed.
+    /// The result to report once the draft is committed.
     Done(TaskResult, Box<Draft>),
-    /// The task is to be given up.
+    /// The task fails for good.
     Failed(TaskError),
-    /// Somebody stopped it.
+    /// The task was stopped.
     Stopped,
 }
 
-/// A memory changed while it was being decided upon.
+/// A memory changed while the task was being decided.
 pub(super) struct Conflict;
 
-/// How much less of a busy machine than others such a thread gets, as `nice` counts it.
+/// Increment of the thread's nice value.
 #[cfg(target_os = "linux")]
 const NICE_INCREMENT: i32 = 10;
 
-/// Work that goes on by itself.
+/// Work that runs independently of the future that started it.
 #[derive(Debug)]
 struct DetachedWork<T> {
-    /// What comes of it; `None` if it was given up, an error if it panicked.
+    /// Its result; `None` if it was aborted, an error if it panicked.
     outcome: oneshot::Receiver<Option<T>>,
-    /// Dropped by whoever gives it up: it is stopped where it waits next.
+    /// Dropping this aborts the work at its next await.
     abort_guard: DropGuard,
 }
 
 impl<T: Send + 'static> DetachedWork<T> {
-    /// Begins some work.
+    /// Starts the work.
     fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
-        let given_up = CancellationToken::new();
-        let told = given_up.clone();
-        let (end, ended) = oneshot::channel();
+        let abort = CancellationToken::new();
+        let aborted = abort.clone();
+        let (sender, receiver) = oneshot::channel();
         let work = async move {
-            // Nobody is left to hear of what was given up.
-            drop(end.send(told.run_until_cancelled(work).await));
+            // The receiver may be gone if the work was aborted.
+            drop(sender.send(aborted.run_until_cancelled(work).await));
         };
         let runtime = Handle::current();
         match runtime.runtime_flavor() {
             RuntimeFlavor::CurrentThread => drop(runtime.spawn(work)),
             _ => spawn_low_priority(move || runtime.block_on(work)),
         }
-        Self { outcome: ended, abort_guard: given_up.drop_guard() }
+        Self { outcome: receiver, abort_guard: abort.drop_guard() }
     }
 }
 
-/// Runs work on a thread that stands back. Where there can be none, the work is dropped, which tells.
+/// Runs `work` on a low-priority thread. If no thread can be spawned, `work` is dropped and the
+/// receiver sees a closed channel.
 fn spawn_low_priority(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().name("task".to_owned());
-    let begun = thread.spawn(move || {
-        // Of this thread alone, as Linux has it.
+    let spawned = thread.spawn(move || {
+        // On Linux, the nice value applies to this thread alone.
         #[cfg(target_os = "linux")]
         if let Err(error) = rustix::process::nice(NICE_INCREMENT) {
-            tracing::debug!(%error, "a task does not stand back");
+            tracing::debug!(%error, "error while lowering the priority of a task's thread");
         }
         work();
     });
-    if let Err(error) = begun {
-        tracing::warn!(%error, "no thread for a task");
+    if let Err(error) = spawned {
+        tracing::warn!(%error, "error while spawning a thread for a task");
     }
 }
 
 impl LanesInner {
-    /// Returns when work that begins now is broken off.
+    /// Returns the cutoff of work that starts now.
     pub(super) fn cutoff_for<'t>(&self, stop: &'t CancellationToken) -> Cutoff<'t> {
         Cutoff { stop, deadline: Instant::now() + self.settings.task_wait }
     }
 
-    /// Lets the runner decide, on a draft of its own. What a model did is noted; that it cannot be fails no task.
+    /// Has the runner decide a task, and records the work of models. An error while recording it
+    /// does not fail the task.
     pub(super) async fn decide(
         &self,
         lane: &Lane,
-        asked: DecisionRequest<'_>,
+        decision_request: DecisionRequest<'_>,
         cutoff: Cutoff<'_>,
     ) -> RunOutcome {
         let ledger = Arc::new(Ledger::default());
         let began_at = self.deps.clock.now();
-        let ran = self.decide_with(lane, asked, &ledger, cutoff).await;
+        let outcome = self.decide_with(lane, decision_request, &ledger, cutoff).await;
         let report = ledger.report();
-        let Some(model) = report.model.clone() else { return ran };
-        let ended = match &ran {
+        let Some(model) = report.model.clone() else { return outcome };
+        let ended = match &outcome {
             RunOutcome::Done(..) if report.fallback.is_some() => "fallback",
             RunOutcome::Done(..) => "completed",
             RunOutcome::Failed(error) if error.code == TaskErrorCode::Timeout => "timeout",
             RunOutcome::Failed(_) => "failed",
             RunOutcome::Stopped => "cancelled",
         };
-        let by = (asked.id.kind(), model, ended);
-        self.spending.lock().entry(by).or_default().add(&report);
-        let occasion = ModelRunInfo {
+        let key = (decision_request.id.kind(), model, ended);
+        self.spending.lock().entry(key).or_default().add(&report);
+        let run = ModelRunInfo {
             workspace: &lane.id,
-            task: Some(asked.id.to_string()),
+            task: Some(decision_request.id.to_string()),
             began_at,
             ended_at: self.deps.clock.now(),
             outcome: ended,
-            is_background: is_scheduled(asked.requester) || is_review(asked.requester),
+            is_background: is_scheduled(decision_request.requester)
+                || is_review(decision_request.requester),
         };
-        if let Some(work) = ModelWork::from_report(report, &occasion)
+        if let Some(work) = ModelWork::from_report(report, &run)
             && let Err(error) = self.deps.tasks.add_model_work(work.to_row()).await
         {
-            tracing::warn!(task = %asked.id, error = %error_chain(&error), "what a model did is not noted");
+            tracing::warn!(task = %decision_request.id, error = %error_chain(&error), "error while recording the work of a model");
         }
-        ran
+        outcome
     }
 
     async fn decide_with(
         &self,
         lane: &Lane,
-        DecisionRequest { id, attempt, request, requester: asker }: DecisionRequest<'_>,
+        DecisionRequest { id, attempt, request, requester }: DecisionRequest<'_>,
         ledger: &Arc<Ledger>,
         cutoff: Cutoff<'_>,
     ) -> RunOutcome {
@@ -158,19 +163,19 @@ impl LanesInner {
             if !back_off(round, cutoff.stop).await {
                 return RunOutcome::Stopped;
             }
-            let memories = self.memories(&workspace, request, asker);
+            let memories = self.memories(&workspace, request, requester);
             let draft = open_draft(&memories, id, attempt);
             let (request, workspace) = (request.clone(), workspace.clone());
             let ledger = Arc::clone(ledger);
             let job = Job { task: id.clone(), request, workspace, ledger };
-            if let Ok(ran) = self.run(job, memories, draft, cutoff).await {
-                return ran;
+            if let Ok(outcome) = self.run(job, memories, draft, cutoff).await {
+                return outcome;
             }
         }
         RunOutcome::Failed(contention_error(request.kind()))
     }
 
-    /// Runs the runner once, where a panic or a hang of it harms nobody.
+    /// Runs the runner once; a panic or a hang of it does not affect the lane.
     pub(super) async fn run(
         &self,
         job: Job,
@@ -180,10 +185,10 @@ impl LanesInner {
     ) -> Result<RunOutcome, Conflict> {
         let kind = job.request.kind();
         let id = job.task.clone();
-        let (runner, told) = (Arc::clone(&self.deps.runner), stop.child_token());
-        let stopped = told.clone();
+        let (runner, child_stop) = (Arc::clone(&self.deps.runner), stop.child_token());
+        let runner_stop = child_stop.clone();
         let mut running = DetachedWork::new(async move {
-            let done = runner.run(&job, &memories, &mut draft, &stopped).await;
+            let done = runner.run(&job, &memories, &mut draft, &runner_stop).await;
             (done, draft)
         });
         let joined = tokio::select! {
@@ -193,7 +198,7 @@ impl LanesInner {
                 return Ok(RunOutcome::Stopped);
             }
             () = tokio::time::sleep_until(deadline) => {
-                told.cancel();
+                child_stop.cancel();
                 self.wait_for_end(running).await;
                 return Ok(RunOutcome::Failed(TaskError::new(TaskErrorCode::Timeout)));
             }
@@ -203,7 +208,7 @@ impl LanesInner {
             Ok(Some((Ok(result), draft))) => Ok(RunOutcome::Done(result, Box::new(draft))),
             Ok(Some((Err(RunError::Conflict), _))) => Err(Conflict),
             Ok(Some((Err(RunError::Failed(error)), _))) => Ok(RunOutcome::Failed(error)),
-            // What a panic says may hold what it was about.
+            // The panic message is not logged, because it may contain texts of the task.
             Ok(None) | Err(_) => {
                 tracing::error!(task = %id, "a runner panicked");
                 Ok(RunOutcome::Failed(internal_error(kind)))
@@ -211,29 +216,26 @@ impl LanesInner {
         }
     }
 
-    /// Waits for a runner that was told to stop, so that the next task does not run beside it. It may have
-    /// a child to stop; if that takes too long, it is stopped where it waits next. One that never waits
-    /// goes on alone, and what it drafts is dropped.
-    async fn wait_for_end<T>(
-        &self,
-        DetachedWork { outcome: mut ended, abort_guard: given_up }: DetachedWork<T>,
-    ) {
-        if tokio::time::timeout(self.settings.stop_wait, &mut ended).await.is_err() {
-            drop(given_up);
-            drop(tokio::time::timeout(self.settings.stop_wait, ended).await);
+    /// Waits for a runner that was asked to stop, so that the next task does not run beside it. The
+    /// runner may have to stop a child process first. If it takes too long, it is aborted at its
+    /// next await. One that never awaits keeps running alone, and its draft is dropped.
+    async fn wait_for_end<T>(&self, DetachedWork { mut outcome, abort_guard }: DetachedWork<T>) {
+        if tokio::time::timeout(self.settings.stop_wait, &mut outcome).await.is_err() {
+            drop(abort_guard);
+            drop(tokio::time::timeout(self.settings.stop_wait, outcome).await);
         }
     }
 }
 
 impl Lanes {
-    /// Returns what models did in this process so far, by the kind of task, the model and how it ended.
+    /// Returns the totals of models in this process, by kind of task, model and how the work ended.
     pub fn spending(&self) -> Vec<((TaskKind, String, &'static str), ModelSpending)> {
-        self.0.spending.lock().iter().map(|(by, spent)| (by.clone(), *spent)).collect()
+        self.0.spending.lock().iter().map(|(key, spent)| (key.clone(), *spent)).collect()
     }
 }
 
 impl LanesInner {
-    /// Returns the tokens that work took lately which nobody asked for, if they are as many as a person allows.
+    /// Returns the tokens recently used for unrequested work, if they reach the limit.
     pub(super) async fn tokens_over_budget(&self) -> Result<Option<u64>, StateError> {
         let max = self.settings.background_tokens_max;
         let since = self.deps.clock.now().checked_sub(BACKGROUND_WINDOW).unwrap_or(Timestamp::MIN);
@@ -243,11 +245,11 @@ impl LanesInner {
 }
 
 pub(super) fn internal_error(kind: TaskKind) -> TaskError {
-    TaskError::new(TaskErrorCode::failed(kind)).with_details("the program that does it broke")
+    TaskError::new(TaskErrorCode::failed(kind)).with_details("the program that runs it failed")
 }
 
-/// Waits before a task is decided anew, longer each time: where many lanes change the same memories, they
-/// get out of each other's way. Returns whether the task is still wanted.
+/// Waits before a task is decided again, with exponential backoff: many lanes may be changing the
+/// same memories. Returns `false` if the task was stopped meanwhile.
 pub(super) async fn back_off(round: u32, stop: &CancellationToken) -> bool {
     let Some(doublings) = round.checked_sub(1) else { return true };
     let wait = TASK_YIELD_DELAY.saturating_mul(2_u32.saturating_pow(doublings));
@@ -256,7 +258,7 @@ pub(super) async fn back_off(round: u32, stop: &CancellationToken) -> bool {
 
 pub(super) fn contention_error(kind: TaskKind) -> TaskError {
     let failed = TaskError::new(TaskErrorCode::failed(kind));
-    failed.with_details("the memories changed again and again while they were being decided upon")
+    failed.with_details("the memories kept changing while they were being decided on")
 }
 
 #[cfg(test)]
@@ -264,24 +266,24 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn what_computes_keeps_nobody_waiting() {
+    async fn blocking_work_does_not_block_the_runtime() {
         let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
         let DetachedWork { outcome, abort_guard: _given_up } =
             DetachedWork::new(async move { may_go_on.recv().is_ok() });
-        // On the one thread that does it would never begin.
+        // On the only thread of the runtime, this task would never start.
         tokio::spawn(async move { go_on.send(()) }).await.unwrap().unwrap();
         assert_eq!(outcome.await, Ok(Some(true)));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn what_is_given_up_is_stopped_where_it_waits() {
+    async fn dropping_the_guard_aborts_the_work_at_its_next_await() {
         let DetachedWork { outcome, abort_guard } = DetachedWork::new(std::future::pending::<()>());
         drop(abort_guard);
         assert_eq!(outcome.await, Ok(None));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_panic_is_told_and_ends_nothing_else() {
+    async fn a_panic_closes_the_channel_and_ends_nothing_else() {
         let DetachedWork { outcome, abort_guard: _given_up } =
             DetachedWork::new(async { panic!("on purpose") });
         let ended: Result<Option<()>, _> = outcome.await;

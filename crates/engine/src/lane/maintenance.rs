@@ -1,8 +1,8 @@
-//! What lanes do beside the tasks that are asked of them: recovery of tasks whose process died, events of tasks that
-//! other processes did, tasks that ended long ago, dreams by schedule.
+//! Maintenance of lanes, beside the tasks that callers request: recovery of tasks whose process
+//! died, events of tasks that other processes ran, deletion of old tasks, scheduled dreams.
 //!
-//! A process that dies tells no other. What it queued or began is found by looking; between two looks
-//! nothing is awake.
+//! Processes do not notify each other, so the tasks of a dead one are found by polling. Between two
+//! rounds nothing runs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +25,9 @@ use crate::task::{
 use crate::workspace::Workspace;
 
 impl Lanes {
-    /// Maintains the lanes of all registered workspaces until they are drained, at once and then at an interval:
-    /// recovers tasks of processes that died, drops tasks that ended long ago, and dreams where that is due.
+    /// Maintains the lanes of all registered workspaces until they are drained, at once and then at
+    /// an interval. Recovers tasks of dead processes, deletes tasks that ended long ago, and queues
+    /// due dreams.
     pub async fn maintain(&self) {
         let shared = &self.0;
         while !shared.draining.is_cancelled() {
@@ -54,14 +55,14 @@ impl Lanes {
 }
 
 impl Lanes {
-    /// Publishes the ends of tasks that other processes took and did, as what they changed is announced.
-    /// For a process that somebody listens to; goes on until whoever runs it ends it.
+    /// Publishes the ends of tasks that other processes queued and ran, when their changes are
+    /// announced. Needed only in a process with subscribers. Runs until `notices` closes.
     pub async fn follow(&self, mut notices: Receiver<ChangeEvent>) {
         let (mut last, began_at) = (None, self.0.deps.clock.now());
         loop {
             match notices.recv().await {
                 Ok(ChangeEvent { provenance, .. }) => {
-                    // The changes of a task come one after the other.
+                    // The changes of one task arrive in a row.
                     let id = provenance.task.as_deref().and_then(|task| task.parse().ok());
                     if let Some(id) = id
                         && last.as_ref() != Some(&id)
@@ -71,7 +72,7 @@ impl Lanes {
                         self.0.workers.spawn(Arc::clone(&self.0).publish_end_when_done(id));
                     }
                 }
-                // Among what was missed may be the only word of a task that another process did.
+                // The missed events may include the only one of a task that another process ran.
                 Err(RecvError::Lagged(_)) => self.0.publish_ends_since(began_at).await,
                 Err(RecvError::Closed) => return,
             }
@@ -80,30 +81,30 @@ impl Lanes {
 }
 
 impl LanesInner {
-    /// Tells whether a lane of this process publishes the end of a task by itself.
+    /// Checks whether a lane of this process publishes the end of a task by itself.
     fn is_own_task(&self, id: &TaskId) -> bool {
         self.lanes.lock().values().any(|lane| {
-            let now = lane.state.lock();
-            now.own_tasks.contains(id)
-                || now.running.as_ref().is_some_and(|(current, _)| current == id)
+            let state = lane.state.lock();
+            state.own_tasks.contains(id)
+                || state.running.as_ref().is_some_and(|(current, _)| current == id)
         })
     }
 
-    /// Publishes the ends of all tasks that other processes did since then and that were not published
-    /// here.
+    /// Publishes the ends of all tasks that other processes ran since `time` and that were not
+    /// published here.
     async fn publish_ends_since(self: &Arc<Self>, time: Timestamp) {
         let query = TaskQuery {
             ended_since: Some(time),
-            // As many as are remembered to have been published.
+            // Matches the number of published tasks that are remembered.
             max: TASKS_KEPT_MAX,
             ..TaskQuery::default()
         };
-        let found = self.deps.tasks.tasks(&query).await;
-        let rows = found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what other processes did meanwhile goes untold");
+        let result = self.deps.tasks.tasks(&query).await;
+        let rows = result.unwrap_or_else(|error| {
+            tracing::warn!(%error, "error while reading tasks of other processes; their ends are not published");
             Vec::new()
         });
-        // In the order in which they ended, as far as their times tell.
+        // In the order in which they ended, as far as timestamps distinguish them.
         let mut changed: Vec<_> = rows.iter().filter(|row| row.change.is_some()).collect();
         changed.sort_by_key(|row| (row.updated_at, row.seq));
         for row in changed {
@@ -113,19 +114,20 @@ impl LanesInner {
                 Ok(task) => {
                     drop(self.workers.spawn(Arc::clone(self).publish_end_when_done(task.id)));
                 }
-                Err(error) => tracing::warn!(%error, "a task is passed over"),
+                Err(error) => tracing::warn!(%error, "error while decoding a task; it is skipped"),
             }
         }
     }
 
-    /// Publishes the end of a task that another process does, once it is there.
+    /// Publishes the end of a task of another process, once it has ended.
     async fn publish_end_when_done(self: Arc<Self>, id: TaskId) {
         let (mut is_first, mut wait) = (true, TASK_POLL_INTERVAL);
         while !self.draining.is_cancelled() {
             match self.deps.tasks.task(id.as_str()).await {
                 Ok(Some(row)) => match Task::from_row(&row) {
                     Ok(task) if !task.status().is_final() => {
-                        // Whoever does it has the turn; if it dies, whoever waits for the turn goes on.
+                        // If the process that runs it dies, a worker waiting for the lane's lock
+                        // continues the task.
                         let lane = self.lanes.lock().get(&row.workspace).cloned();
                         if let Some(lane) = lane.filter(|_| std::mem::take(&mut is_first)) {
                             self.wake(&lane);
@@ -135,15 +137,17 @@ impl LanesInner {
                     Err(_) => return,
                 },
                 Ok(None) => return,
-                Err(error) => tracing::debug!(%error, "the end of a task is not known yet"),
+                Err(error) => {
+                    tracing::debug!(%error, "error while polling for the end of a task; retrying");
+                }
             }
             self.sleep_unless_draining(wait).await;
-            // One that died may leave its task to somebody who comes much later.
+            // A process that died may leave its task to one that starts much later.
             wait = TASK_POLL_INTERVAL_MAX.min(wait * 2);
         }
     }
 
-    /// Publishes the ends of tasks that were taken here and that other processes did.
+    /// Publishes the ends of tasks that this process queued and other processes ran.
     pub(super) async fn publish_ends_of_others(&self, lane: &Lane) -> Result<(), LaneError> {
         let ours: Vec<_> = lane.state.lock().own_tasks.iter().cloned().collect();
         for id in ours {
@@ -169,21 +173,22 @@ impl LanesInner {
         }
     }
 
-    /// Notes that the end of a task is published here; `false` if it was before.
+    /// Claims the publication of a task's end. Returns `false` if it was published before.
     pub(super) fn claim_publication(&self, task: &Task, result: &TaskResult) -> bool {
         !result.scopes.is_empty() && self.published.lock().insert_new(&task.id)
     }
 }
 
 impl LanesInner {
-    /// Looks after the tasks that run and that nobody does: called by whoever has the turn and does
-    /// none. A task with a change in history is completed, for that change happens; one without is
-    /// done once more, or given up. An attempt that its process put back by itself does not count.
+    /// Recovers tasks marked as running that no process runs. The caller holds the lane's lock and
+    /// runs no task. A task with a recorded change is completed, because that change will be
+    /// applied. One without is queued again, or fails. An attempt that its process requeued itself
+    /// does not count.
     pub(super) async fn recover(&self, lane: &Lane) -> Result<(), LaneError> {
         self.fail_unreadable(lane).await?;
         for row in self.deps.tasks.running(&lane.id).await? {
-            let left = (row.attempts, row.change.is_some());
-            tracing::warn!(task = %row.id, attempts = left.0, changed = left.1, "a task was left");
+            let state = (row.attempts, row.change.is_some());
+            tracing::warn!(task = %row.id, attempts = state.0, changed = state.1, "recovering a task that a process left running");
             if row.change.is_some() {
                 self.complete(lane, &row).await?;
             } else if !self.requeue_or_fail(lane, &row).await?
@@ -191,15 +196,15 @@ impl LanesInner {
                 && row.change.is_some()
                 && !row.status.is_final()
             {
-                // Whoever had it was not dead.
+                // The process that ran it was alive and has committed.
                 self.complete(lane, &row).await?;
             }
         }
         Ok(())
     }
 
-    /// Fails the running tasks that cannot be read, and returns their number: nothing can do them, and all others of
-    /// the lane would wait.
+    /// Fails the running tasks that cannot be decoded, and returns their number. No process can run
+    /// them, and they would block all other tasks of the lane.
     pub(super) async fn fail_unreadable(&self, lane: &Lane) -> Result<u64, LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
         let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
@@ -213,9 +218,10 @@ impl LanesInner {
         Ok(failed)
     }
 
-    /// Lets a task of which nothing happened be done once more, or gives it up. Returns whether nothing has.
+    /// Requeues a task without a recorded change, or fails it after too many attempts. Returns
+    /// `false` if it has a change by now.
     async fn requeue_or_fail(&self, lane: &Lane, row: &TaskRow) -> Result<bool, LaneError> {
-        // First, so that whoever had it cannot change anything any more.
+        // Done first, so that a process that still runs it cannot commit any more.
         if !self.deps.tasks.requeue(row.attempt(), self.deps.clock.now()).await? {
             return Ok(false);
         }
@@ -224,27 +230,28 @@ impl LanesInner {
             let why = lane.state.lock().retry_cause;
             let failed = match why {
                 Some(code) => failed.caused_by(code).with_details(code.meaning()),
-                None => failed.with_details("it was begun again and again and never ended"),
+                None => failed.with_details("all attempts at it were lost before they ended"),
             };
             self.finish(lane, row, Err(&failed)).await?;
         }
         Ok(true)
     }
 
-    /// Counts the attempts at a task that nobody saw the end of.
+    /// Counts the attempts at a task whose end was not recorded.
     async fn attempts_lost(&self, lane: &Lane, row: &TaskRow) -> Result<u32, LaneError> {
         let runs = self.deps.tasks.runs(&row.id).await?;
-        let seen = runs.iter().filter(|run| run.ended_at.is_some() && run.attempt <= row.attempts);
-        let mut seen: BTreeSet<u32> = seen.map(|run| run.attempt).collect();
-        // Those that this process broke off itself, as long as there are few: not even a row that nobody can
-        // write to holds the lane up for ever.
-        let broken = lane.state.lock().failed_attempts.get(&row.id).cloned().unwrap_or_default();
-        if broken.len() < TASK_BROKEN_MAX {
-            seen.extend(broken);
+        let counted =
+            runs.iter().filter(|run| run.ended_at.is_some() && run.attempt <= row.attempts);
+        let mut counted: BTreeSet<u32> = counted.map(|run| run.attempt).collect();
+        // Attempts that this process aborted are excused, up to a limit: a row that can never be
+        // written must not block the lane for ever.
+        let aborted = lane.state.lock().failed_attempts.get(&row.id).cloned().unwrap_or_default();
+        if aborted.len() < TASK_BROKEN_MAX {
+            counted.extend(aborted);
         }
-        Ok(row
-            .attempts
-            .saturating_sub(u32::try_from(seen.len()).expect("attempts are numbered by 32 bits")))
+        Ok(row.attempts.saturating_sub(
+            u32::try_from(counted.len()).expect("attempts are numbered by 32 bits"),
+        ))
     }
 
     /// Completes a task whose change is recorded, with the outcome that was prepared.
@@ -253,10 +260,11 @@ impl LanesInner {
         let task = match Task::from_row(&done) {
             Ok(task) => task,
             Err(unreadable) => {
-                // It was prepared before its change was, but perhaps by another version.
-                tracing::warn!(error = %unreadable, "what came of a task is not known");
+                // The outcome was stored before the change, but possibly by another version.
+                tracing::warn!(error = %unreadable, "error while decoding the prepared outcome of a task");
                 let failed = TaskError::new(TaskErrorCode::failed(row.kind));
-                let failed = failed.with_details("memories were changed; history knows how");
+                let failed =
+                    failed.with_details("memories were changed; see the history for the changes");
                 self.finish(lane, row, Err(&failed)).await?;
                 return Ok(());
             }
@@ -270,7 +278,8 @@ impl LanesInner {
         let is_changed =
             self.deps.tasks.task(&row.id).await?.is_some_and(|now| now.change.is_some());
         if !is_changed {
-            // Whoever had it was still at it, and took the change back: it is as if it had not begun.
+            // The process that ran it was alive and rolled the change back, so it counts as not
+            // started.
             return self.requeue_or_fail(lane, row).await.map(drop);
         }
         if let Ok(result) = &mut outcome {
@@ -284,11 +293,11 @@ impl LanesInner {
         Ok(())
     }
 
-    /// Puts in place what a change that stopped half-way has recorded, as the next writer would.
+    /// Completes a recorded change that was interrupted, as the next writer would.
     pub(super) async fn complete_change(&self, lane: &Lane, task: &Task) {
         let memories = self.memories(&lane.workspace(), &task.request, &task.requester);
         if let Err(error) = memories.record_external_edits().await {
-            tracing::warn!(task = %task.id, error = %error_chain(&error), "a change is completed later");
+            tracing::warn!(task = %task.id, error = %error_chain(&error), "error while completing an interrupted change; retried later");
         }
     }
 }

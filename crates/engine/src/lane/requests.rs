@@ -1,4 +1,7 @@
-//! What is asked of lanes from outside: take a task, show it, take it back, wait for it.
+//! Requests to lanes: submit a task, preview it, read it, cancel it, wait for it.
+//!
+//! A request only changes rows in the state and wakes the lane's worker; see `worker` for what
+//! happens to a queued task. Texts with secrets are removed before a task is stored.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,29 +30,29 @@ use crate::task::{
 };
 use crate::workspace::Workspace;
 
-/// Why a task was not taken.
+/// The reason why a task was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// Nobody said that this workspace is to be trusted.
+    /// The workspace is not trusted.
     #[error("the workspace is not trusted")]
     Untrusted,
-    /// A person switched tasks off.
+    /// The user switched tasks off.
     #[error("the feature `{}` is switched off", Feature::Tasks)]
     FeatureDisabled,
     /// Memory is off for this workspace.
     #[error("managed memory is off for this workspace")]
     Unavailable,
-    /// As many tasks wait or run as the lane holds; try again later.
-    #[error("the lane holds as many unfinished tasks as it may")]
+    /// The lane holds its maximum of unfinished tasks; try again later.
+    #[error("the lane holds its maximum of unfinished tasks; try again later")]
     Full,
     /// The workspace, or the whole process, is being shut down.
     #[error("the workspace is shutting down")]
     Draining,
-    /// Nobody can say whether tasks can be done here.
-    #[error("whether tasks can be done here could not be found out")]
+    /// The runner did not report whether tasks can run here.
+    #[error("the check whether tasks can run here failed")]
     ProbeFailed,
-    /// The state cannot keep the task.
-    #[error("the task cannot be kept")]
+    /// The state cannot store the task.
+    #[error("the task cannot be stored")]
     State(#[from] StateError),
 }
 
@@ -68,12 +71,13 @@ impl SubmitError {
     }
 }
 
-/// Who looks at tasks.
+/// The viewer of tasks, which decides what they see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewer<'a> {
-    /// The person whose machine this is: sees all.
+    /// The user of this machine: sees all tasks.
     Person,
-    /// A program: sees what the client of this name asked for, or what somebody without one did.
+    /// A program: sees the tasks requested under its client name, or those without one if it has
+    /// none.
     Client(Option<&'a ClientId>),
 }
 
@@ -86,39 +90,39 @@ impl Viewer<'_> {
     }
 }
 
-/// Which tasks to list.
+/// A filter for listing tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskFilter {
-    /// Only those of this kind.
+    /// Only tasks of this kind.
     pub kind: Option<TaskKind>,
-    /// Only those that are so far.
+    /// Only tasks with this status.
     pub status: Option<Status>,
-    /// At most so many, the latest.
+    /// Maximum number of tasks; the latest are returned.
     pub max: Option<usize>,
 }
 
-/// What became of the wish to take a task back.
+/// The outcome of a request to cancel a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// It is, or was, over: this is what came of it. A task that was taken back has failed.
+    /// The task has ended, and this is its end. A cancelled task counts as failed.
     AlreadyEnded(Task),
-    /// It is being stopped, or its changes are being written already; it ends soon, one way or the other.
+    /// The task is being stopped, or is already writing its changes. It ends soon, either way.
     Requested(Task),
 }
 
-/// What a task would do.
+/// The result of a dry run of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPreview {
-    /// What it would report.
+    /// The result that it would report.
     pub result: TaskResult,
-    /// What it would change.
+    /// The changes that it would make.
     pub diffs: Vec<FileDiff>,
 }
 
-/// The reason why a rehearsal shows nothing.
+/// The reason why a dry run gives no result.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskPreviewError {
-    /// The task would not be taken.
+    /// The task would not be accepted.
     #[error(transparent)]
     Submit(#[from] SubmitError),
     /// The task would fail.
@@ -129,33 +133,33 @@ pub enum TaskPreviewError {
 /// The reason why an attempt gives nothing to commit.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// The task would not be taken.
+    /// The task would not be accepted.
     #[error(transparent)]
     Submit(#[from] SubmitError),
-    /// The attempt failed, or has to be made again.
+    /// The attempt failed, or must be repeated.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
 impl Lanes {
-    /// Takes a task, durably, and sees to it that it is done.
+    /// Stores a task and wakes its lane.
     pub async fn submit(
         &self,
         workspace: &Workspace,
         request: CuratorRequest,
-        asker: Requester,
+        requester: Requester,
     ) -> Result<Task, SubmitError> {
-        self.submit_if(workspace, request, asker, None).await
+        self.submit_if(workspace, request, requester, None).await
     }
 
-    /// Takes a task as [`submit`](Self::submit) does; one with gates only if they are open and nothing else
-    /// is to be done in the lane, which is full otherwise.
+    /// Does the same as [`submit`](Self::submit). With preconditions, the task is accepted only if
+    /// they hold and the lane has no other work.
     pub(super) async fn submit_if(
         &self,
         workspace: &Workspace,
         mut request: CuratorRequest,
-        asker: Requester,
-        gates: Option<DreamPreconditions>,
+        requester: Requester,
+        preconditions: Option<DreamPreconditions>,
     ) -> Result<Task, SubmitError> {
         let lane = self.0.open_lane(workspace).await?;
         let kind = request.kind();
@@ -165,16 +169,17 @@ impl Lanes {
             id: id.to_string(),
             workspace: workspace.id.clone(),
             kind,
-            client: asker.client.as_ref().map(ToString::to_string),
-            request: record::request_text(&request, &asker, refusal.as_ref()),
+            client: requester.client.as_ref().map(ToString::to_string),
+            request: record::request_text(&request, &requester, refusal.as_ref()),
             at: self.0.deps.clock.now(),
         };
-        // Noted first: another process may have done it before this one is told that it is queued.
+        // Recorded first: another process may finish the task before this one sees that it is
+        // queued.
         lane.state.lock().own_tasks.insert(id.clone());
         self.0.deps.folders.create_state_folder();
-        match self.0.enqueue(new, gates).await {
+        match self.0.enqueue(new, preconditions).await {
             Ok(EnqueueResult::Queued(row)) if lane.removed.is_cancelled() => {
-                // The workspace went after it was looked at last.
+                // The workspace was removed after the last check.
                 let gone = TaskErrorCode::WorkspaceRemoved;
                 self.0.cancel_task(&lane, &id, &row.request, gone).await?;
                 Err(SubmitError::Draining)
@@ -184,7 +189,7 @@ impl Lanes {
                 Ok(Task {
                     id,
                     workspace: row.workspace,
-                    requester: asker,
+                    requester,
                     request,
                     refusal,
                     created_at: row.created_at,
@@ -197,53 +202,54 @@ impl Lanes {
                 Err(SubmitError::Full)
             }
             Err(error) => {
-                // It may have been queued all the same; then it is done, and its end is told.
+                // The task may have been queued all the same; then it runs, and its end is
+                // published.
                 self.0.wake(&lane);
                 Err(error.into())
             }
         }
     }
 
-    /// Works out what a task would do, and does nothing.
+    /// Decides a task without committing it, and returns the changes that it would make.
     pub async fn preview(
         &self,
         workspace: &Workspace,
         request: &CuratorRequest,
-        asker: &Requester,
+        requester: &Requester,
     ) -> Result<TaskPreview, TaskPreviewError> {
         let lane = self.0.open_lane(workspace).await?;
         let stop = self.0.draining.child_token();
         let id = TaskId::new(request.kind());
-        let wanted = DecisionRequest { id: &id, attempt: None, request, requester: asker };
-        match self.0.decide(&lane, wanted, self.0.cutoff_for(&stop)).await {
+        let decision_request = DecisionRequest { id: &id, attempt: None, request, requester };
+        match self.0.decide(&lane, decision_request, self.0.cutoff_for(&stop)).await {
             RunOutcome::Done(result, draft) => Ok(TaskPreview { result, diffs: draft.diffs() }),
             RunOutcome::Failed(error) => Err(error.into()),
             RunOutcome::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
         }
     }
 
-    /// Tells whether tasks of a workspace are taken, and why not.
+    /// Checks whether tasks of a workspace are accepted, and returns the reason if not.
     pub async fn check_available(&self, workspace: &Workspace) -> Result<(), SubmitError> {
         self.0.open_lane(workspace).await.map(drop)
     }
 
-    /// Makes one attempt at a task and commits nothing. What models do for it is noted in the ledger of the job and
-    /// nowhere else: the process that has the turn puts that on record.
+    /// Makes one attempt at a task and commits nothing. Work of models is recorded only in the
+    /// job's ledger; the process that holds the lane stores it.
     pub async fn stage(
         &self,
         job: Job,
-        asker: &Requester,
+        requester: &Requester,
         stop: &CancellationToken,
     ) -> Result<StagedAttempt, StageError> {
         self.0.open_lane(&job.workspace).await?;
         let cutoff = self.0.cutoff_for(stop);
-        let memories = self.0.memories(&job.workspace, &job.request, asker);
+        let memories = self.0.memories(&job.workspace, &job.request, requester);
         let draft = open_draft(&memories, &job.task, None);
         match self.0.run(job, memories, draft, cutoff).await {
             Ok(RunOutcome::Done(result, draft)) => {
                 let model = draft.model().map(str::to_owned);
-                let because = draft.note().map(str::to_owned);
-                Ok(StagedAttempt { result, edits: draft.edits(), model, reason: because })
+                let reason = draft.note().map(str::to_owned);
+                Ok(StagedAttempt { result, edits: draft.edits(), model, reason })
             }
             Ok(RunOutcome::Failed(error)) => Err(RunError::Failed(error).into()),
             Ok(RunOutcome::Stopped) => {
@@ -253,7 +259,7 @@ impl Lanes {
         }
     }
 
-    /// Returns a task of this workspace, if the viewer may see it.
+    /// Returns a task of this workspace, if `viewer` may see it.
     pub async fn get(
         &self,
         workspace: &Workspace,
@@ -265,13 +271,13 @@ impl Lanes {
         if task.status().is_final() {
             return Ok(Some(task));
         }
-        // The process that took it may have died since.
+        // The process that ran it may have died since.
         self.0.wake_for(workspace);
-        let waits = self.0.lane(workspace).is_waiting_to_retry(&task);
-        Ok(Some(if waits { as_queued(task) } else { task }))
+        let is_waiting = self.0.lane(workspace).is_waiting_to_retry(&task);
+        Ok(Some(if is_waiting { as_queued(task) } else { task }))
     }
 
-    /// Returns the tasks of this workspace that the viewer may see, latest first.
+    /// Returns the tasks of this workspace that `viewer` may see, latest first.
     pub async fn list(
         &self,
         workspace: &Workspace,
@@ -305,7 +311,7 @@ impl Lanes {
             .collect())
     }
 
-    /// Takes a task back, if the viewer may see it. What is already being written is completed.
+    /// Cancels a task, if `viewer` may see it. A commit under way is completed.
     pub async fn cancel(
         &self,
         workspace: &Workspace,
@@ -325,21 +331,21 @@ impl Lanes {
         }))
     }
 
-    /// Waits until nothing will become of a task of this workspace any more; `None` if there is none.
+    /// Waits until a task of this workspace has ended; `None` if there is no such task.
     pub async fn wait(
         &self,
         workspace: &Workspace,
         id: &TaskId,
     ) -> Result<Option<Task>, StateError> {
-        let mut moved = self.0.lane(workspace).progress.subscribe();
+        let mut progress = self.0.lane(workspace).progress.subscribe();
         loop {
             let row = self.0.deps.tasks.task(id.as_str()).await?;
             let Some(task) = row.as_ref().and_then(decode_row) else { return Ok(None) };
             if task.status().is_final() {
                 return Ok(Some(task));
             }
-            // Another process may be doing it, which says nothing here.
-            drop(tokio::time::timeout(TASK_POLL_INTERVAL, moved.changed()).await);
+            // Another process may be running it; that sends no notification here.
+            drop(tokio::time::timeout(TASK_POLL_INTERVAL, progress.changed()).await);
         }
     }
 }
@@ -348,19 +354,19 @@ impl LanesInner {
     async fn enqueue(
         &self,
         new: NewTask,
-        gates: Option<DreamPreconditions>,
+        preconditions: Option<DreamPreconditions>,
     ) -> Result<EnqueueResult, StateError> {
         let (tasks, limits) = (&self.deps.tasks, self.settings.limits);
-        match gates {
+        match preconditions {
             None => tasks.enqueue(new, limits).await,
-            Some(gates) => {
-                let alone = QueueLimits { unfinished_max: 1, minor_max: 1, ..limits };
-                tasks.enqueue_dream(new, alone, gates).await
+            Some(preconditions) => {
+                let limits = QueueLimits { unfinished_max: 1, minor_max: 1, ..limits };
+                tasks.enqueue_dream(new, limits, preconditions).await
             }
         }
     }
 
-    /// Returns the lane of a workspace, if it takes tasks.
+    /// Returns the lane of a workspace, if it accepts tasks.
     pub(super) async fn open_lane(&self, workspace: &Workspace) -> Result<Arc<Lane>, SubmitError> {
         if !workspace.trusted {
             return Err(SubmitError::Untrusted);
@@ -374,7 +380,7 @@ impl LanesInner {
             return Err(SubmitError::Unavailable);
         }
         let probed = self.probe(workspace).await;
-        // The end may have come while the runner was asked; then that is what counts.
+        // A drain may have started during the probe; then its error takes precedence.
         self.check_open(&lane)?;
         probed?;
         Ok(lane)
@@ -387,7 +393,7 @@ impl LanesInner {
         Ok(())
     }
 
-    /// Asks the runner whether tasks can be done; one that panics or does not answer cannot say.
+    /// Asks the runner whether tasks can run. A panic or a timeout counts as a failed check.
     async fn probe(&self, workspace: &Workspace) -> Result<(), SubmitError> {
         let probe = AssertUnwindSafe(self.deps.runner.available(workspace)).catch_unwind();
         match tokio::time::timeout(self.settings.probe_wait, probe).await {
@@ -402,27 +408,27 @@ impl LanesInner {
                     Ok(Err(_)) => "it panicked".to_owned(),
                     Ok(Ok(Ok(_))) | Err(_) => "it did not answer in time".to_owned(),
                 };
-                tracing::warn!(workspace = %workspace.id, why, "a runner cannot say whether it can");
+                tracing::warn!(workspace = %workspace.id, why, "the availability check of a runner failed");
                 Err(SubmitError::ProbeFailed)
             }
         }
     }
 
-    /// Takes the text out of a request that holds a secret, and says why: it will be refused, and until
-    /// then it would lie in the state.
+    /// Removes the text of a request that contains a secret, and returns the refusal. The request
+    /// will be refused, and must not be stored until then.
     fn withhold_secret(&self, request: &mut CuratorRequest) -> Option<RememberError> {
         let CuratorRequest::Remember(RememberRequest { content, .. }) = request else {
             return None;
         };
-        let found =
+        let finding =
             self.deps.screen.check(content, TextAuthor::Agent).into_iter().find(|finding| {
                 finding.family == Family::Secrets && finding.policy == Policy::Refuse
             })?;
         content.clear();
-        Some(RememberError::Screened { family: found.family, rule: found.rule })
+        Some(RememberError::Screened { family: finding.family, rule: finding.rule })
     }
 
-    /// Returns the row of a task, if the viewer may see it and it did not end too long ago.
+    /// Returns the row of a task, if `viewer` may see it and it is still retained.
     async fn row(
         &self,
         workspace: &Workspace,
@@ -437,7 +443,8 @@ impl LanesInner {
         }))
     }
 
-    /// Takes a task back: for good if nothing of it can have been written, else it is told to stop.
+    /// Cancels a task: at once if it cannot have written anything, otherwise its run is signaled to
+    /// stop.
     async fn cancel_task(
         &self,
         lane: &Lane,
@@ -450,8 +457,8 @@ impl LanesInner {
         let end = TaskOutcome { status: Status::Failed, outcome: &outcome, request: &request };
         self.deps.tasks.cancel_task(id.as_str(), end, self.deps.clock.now()).await?;
         {
-            let now = lane.state.lock();
-            if let Some((_, stop)) = now.running.as_ref().filter(|(current, _)| current == id) {
+            let state = lane.state.lock();
+            if let Some((_, stop)) = state.running.as_ref().filter(|(current, _)| current == id) {
                 stop.cancel();
             }
         }
@@ -459,7 +466,7 @@ impl LanesInner {
         Ok(())
     }
 
-    /// Takes back whatever is unfinished in the lane of a workspace that is gone.
+    /// Cancels all unfinished tasks of a removed workspace.
     pub(super) async fn cancel_all(&self, lane: &Lane) -> Result<(), StateError> {
         let query = TaskQuery {
             workspace: Some(lane.id.clone()),
@@ -476,12 +483,14 @@ impl LanesInner {
     }
 }
 
-/// Returns a task as one that waits.
+/// Returns a task with the status of a queued one.
 fn as_queued(task: Task) -> Task {
     Task { state: TaskState::Queued, ..task }
 }
 
-/// Reads a row; one that cannot be read is as good as none.
+/// Decodes a row, or returns `None` if it is corrupt.
 fn decode_row(row: &TaskRow) -> Option<Task> {
-    Task::from_row(row).inspect_err(|error| tracing::warn!(%error, "a task is passed over")).ok()
+    Task::from_row(row)
+        .inspect_err(|error| tracing::warn!(%error, "error while decoding a task; it is skipped"))
+        .ok()
 }

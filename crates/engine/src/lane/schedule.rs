@@ -1,9 +1,11 @@
-//! Dreams that nobody asked for: when they are due, and asking for them.
+//! Scheduled dreams: the conditions for one, and queueing it.
 //!
-//! All gates must be open: a person turned the schedule on, the last dream was long enough ago, there were
-//! enough sessions since, and the lane has nothing to do. Time and sessions are kept in the state, and it
-//! looks at all of it again in the transaction that queues the dream, so of several daemons one dreams.
-//! However a dream ends, the next one waits as long again.
+//! All conditions must hold: the user enabled the schedule, the last dream was long enough ago,
+//! there were enough sessions since, and the lane is idle. Time and sessions are stored in the
+//! state and checked again in the transaction that queues the dream, so that only one of several
+//! daemons queues it.
+//!
+//! After a dream the full interval starts again, however the dream ended.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +22,16 @@ use crate::runner::error_chain;
 use crate::task::{CuratorRequest, Requester};
 use crate::workspace::Workspace;
 
-/// What the next dream by schedule waits for, beside a lane that has nothing to do.
+/// The remaining conditions for the next scheduled dream, beside an idle lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextDream {
-    /// It comes no sooner; `None` if there never was one, and it need not wait.
+    /// Earliest time; `None` if there was no dream yet, so that no wait applies.
     pub not_before: Option<Timestamp>,
-    /// How many more sessions there have to be first.
+    /// Number of sessions still missing.
     pub sessions_missing: u64,
 }
 
-/// Who asks for a dream that nobody asked for.
+/// Returns the requester of scheduled dreams.
 fn scheduler() -> Requester {
     Requester { client: None, trust: Trust::Background, origin: SCHEDULE_ORIGIN.to_owned() }
 }
@@ -41,23 +43,24 @@ impl Lanes {
         is_on && workspace.trusted && workspace.memory_enabled && !workspace.binding.read_only
     }
 
-    /// Tells what the next dream by schedule waits for; `None` where nobody dreams by schedule.
+    /// Returns the remaining conditions for the next scheduled dream; `None` if the schedule does
+    /// not apply.
     pub async fn next_dream(&self, workspace: &Workspace) -> Result<Option<NextDream>, StateError> {
         let Some(schedule) = self.0.settings.dream.filter(|_| self.may_dream(workspace)) else {
             return Ok(None);
         };
         let last = self.0.deps.tasks.last_dream(&workspace.id).await?;
-        let asker = scheduler();
+        let requester = scheduler();
         let mut sessions_missing = u64::from(schedule.after_sessions).saturating_sub(last.sessions);
         if sessions_missing > 0 {
-            let wrote = self.writing_sessions(workspace, &asker, last.requested_at).await;
+            let wrote = self.writing_sessions(workspace, &requester, last.requested_at).await;
             sessions_missing = sessions_missing.saturating_sub(wrote);
         }
         let due = |at: Timestamp| at.checked_add(schedule.every).unwrap_or(Timestamp::MAX);
         Ok(Some(NextDream { not_before: last.requested_at.map(due), sessions_missing }))
     }
 
-    /// Asks for a dream if it is due. That it cannot be asked for keeps nothing else from being done.
+    /// Queues a dream if it is due. An error is logged and stops nothing else.
     pub(super) async fn dream_if_due(&self, workspace: &Workspace, schedule: DreamSchedule) {
         if !self.may_dream(workspace) {
             return;
@@ -72,7 +75,7 @@ impl Lanes {
             ) => {}
             Err(error) => {
                 let error = error_chain(&error);
-                tracing::warn!(workspace = %workspace.id, error, "a dream by schedule has to wait");
+                tracing::warn!(workspace = %workspace.id, error, "error while queueing a scheduled dream; retried later");
             }
         }
     }
@@ -83,19 +86,18 @@ impl Lanes {
         DreamSchedule { every, after_sessions }: DreamSchedule,
     ) -> Result<(), SubmitError> {
         let tasks = &self.0.deps.tasks;
-        let asked_before = time_before(self.0.deps.clock.now(), every);
-        // Looked at first: to write is to wait for others who write.
-        let LastDream { requested_at: asked_at, sessions } =
-            tasks.last_dream(&workspace.id).await?;
-        if asked_at.is_some_and(|asked_at| asked_at > asked_before)
+        let requested_before = time_before(self.0.deps.clock.now(), every);
+        // Read before writing, because a write waits for other writers.
+        let LastDream { requested_at, sessions } = tasks.last_dream(&workspace.id).await?;
+        if requested_at.is_some_and(|requested_at| requested_at > requested_before)
             || tasks.workspaces_with_work().await?.contains(&workspace.id)
         {
             return Ok(());
         }
-        let asker = scheduler();
+        let requester = scheduler();
         let mut sessions_min = u64::from(after_sessions);
         if sessions < sessions_min {
-            let wrote = self.writing_sessions(workspace, &asker, asked_at).await;
+            let wrote = self.writing_sessions(workspace, &requester, requested_at).await;
             sessions_min = sessions_min.saturating_sub(wrote);
         }
         if sessions < sessions_min {
@@ -106,36 +108,38 @@ impl Lanes {
                 workspace = %workspace.id,
                 tokens,
                 allowed = self.0.settings.background_tokens_max,
-                "a dream by schedule waits: models took as much as `models.background_tokens` allows"
+                "a scheduled dream is postponed: models used the tokens that `models.background_tokens` allows"
             );
             return Ok(());
         }
-        let gates = DreamPreconditions { requested_before: asked_before, sessions_min };
-        let task = self.submit_if(workspace, CuratorRequest::Dream, asker, Some(gates)).await?;
-        tracing::info!(task = %task.id, "dreams by schedule");
+        let preconditions = DreamPreconditions { requested_before, sessions_min };
+        let task = self
+            .submit_if(workspace, CuratorRequest::Dream, requester, Some(preconditions))
+            .await?;
+        tracing::info!(task = %task.id, "queued a scheduled dream");
         Ok(())
     }
 
-    /// Counts the conversations that history names of those that changed memories of a workspace since:
-    /// agents that speak MCP are registered nowhere else.
+    /// Counts the conversations that changed memories of a workspace since then, from history.
+    /// Agents that use MCP are registered nowhere else.
     async fn writing_sessions(
         &self,
         workspace: &Workspace,
-        asker: &Requester,
+        requester: &Requester,
         since: Option<Timestamp>,
     ) -> u64 {
-        let memories = self.0.memories(workspace, &CuratorRequest::Dream, asker);
+        let memories = self.0.memories(workspace, &CuratorRequest::Dream, requester);
         let query = ChangesQuery { since, max: DREAM_CHANGES_MAX, ..ChangesQuery::default() };
         let changes = match memories.recorded_changes(&query).await {
             Ok(changes) => changes,
             Err(error) => {
-                tracing::warn!(error = %error_chain(&error), "nobody can say who wrote memories");
+                tracing::warn!(error = %error_chain(&error), "error while counting the sessions that wrote memories");
                 return 0;
             }
         };
         let sessions = changes.into_iter().filter_map(|change| {
-            let said = change.provenance;
-            Some((said.client, said.session?))
+            let provenance = change.provenance;
+            Some((provenance.client, provenance.session?))
         });
         u64::try_from(sessions.collect::<BTreeSet<_>>().len()).expect("a count fits into 64 bits")
     }

@@ -1,6 +1,7 @@
-//! What the lanes of a process share: their parts and settings, the lane of each workspace, what was seen and published.
+//! Data shared by the lanes of a process: dependencies and settings, the lane of each workspace,
+//! counters, and the set of published tasks.
 //!
-//! Data and the questions about it alone. The work is done in `worker`, `decide` and `maintenance`.
+//! Only data and queries on it. The work is done in `worker`, `decide` and `maintenance`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,53 +33,54 @@ use crate::runner::Runner;
 use crate::task::{CuratorRequest, Requester, Status, Task, TaskId, TaskKind};
 use crate::workspace::{FeatureSwitches, Workspace};
 
-/// What lanes work with.
+/// The services that lanes depend on.
 #[derive(Clone, Debug)]
 pub struct LaneDeps {
-    /// Where memories live.
+    /// The store of memories.
     pub store: Arc<Store>,
-    /// Where this host keeps things.
+    /// The folders of this host's data.
     pub folders: BaseFolders,
-    /// Where tasks are kept.
+    /// The storage of tasks.
     pub tasks: Arc<dyn TaskStore>,
-    /// Tells the time.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// Objects to secrets, which are not kept, not even in a queue.
+    /// Screening: secrets are not stored, not even in a queue.
     pub screen: Screen,
-    /// Carries tasks out.
+    /// The component that executes tasks.
     pub runner: Arc<dyn Runner>,
-    /// Hears of what they did.
+    /// The feed on which ends of tasks are published.
     pub feed: Arc<dyn Feed>,
-    /// Which features are on.
+    /// The switches that say which features are on.
     pub switches: FeatureSwitches,
 }
 
-/// What a person may set about lanes, with its defaults.
+/// The settings of lanes, with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneSettings {
-    /// How much a lane holds.
+    /// Limits of a lane's queue.
     pub limits: QueueLimits,
-    /// How many tasks run at the same time, of different workspaces; at least one.
+    /// Maximum number of tasks that run at the same time, in different workspaces; at least one.
     pub concurrent_max: usize,
-    /// When a task is given up, whatever its runner says.
+    /// Time limit of a task, after which it fails.
     pub task_wait: Duration,
-    /// How long a runner may take to say whether tasks can be done.
+    /// Time limit for a runner's availability check.
     pub probe_wait: Duration,
-    /// How long a runner that is told to stop may take to end by itself.
+    /// Time that a runner gets to end by itself after it was asked to stop.
     pub stop_wait: Duration,
-    /// How long a lane that cannot use its lock file or the state waits, at first, to try again.
+    /// First delay before a lane retries after an error of its lock file or the state.
     pub retry_delay: Duration,
-    /// How often whoever keeps lanes up looks for what others left who died.
+    /// Interval between two rounds of maintenance.
     pub maintenance_interval: Duration,
-    /// How long after the last task the runner lets go of what it keeps for the next one.
+    /// Idle time after which the runner's caches are trimmed.
     pub cache_trim_delay: Duration,
-    /// Whether reviews are done; else those that were queued before are cancelled, so that nothing is kept for them.
+    /// Whether reviews run. If not, queued reviews are cancelled, so that no messages are stored
+    /// for them.
     pub reviews: bool,
-    /// Whether people are told of what a review saved.
+    /// Whether an event is published for memories that a review saved.
     pub review_verbose: bool,
-    /// When whoever keeps lanes up dreams although nobody asked; `None` for never.
+    /// The schedule of dreams; `None` disables them.
     pub dream: Option<DreamSchedule>,
-    /// Tokens that models may take in a day for work that nobody asked for.
+    /// Maximum number of tokens that models may use in a day for unrequested work.
     pub background_tokens_max: u64,
 }
 
@@ -106,12 +108,12 @@ impl Default for LaneSettings {
     }
 }
 
-/// When to dream although nobody asks.
+/// The interval of scheduled dreams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DreamSchedule {
-    /// How long after the last dream was asked for, by whomever.
+    /// Minimum time since the last dream was requested, by the schedule or a caller.
     pub every: Duration,
-    /// After how many sessions since then.
+    /// Minimum number of sessions since then.
     pub after_sessions: u32,
 }
 
@@ -121,23 +123,23 @@ impl Default for DreamSchedule {
     }
 }
 
-/// How often models did something in this process, and what that took.
+/// Totals of the work of models in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelSpending {
-    /// Pieces of work.
+    /// Number of pieces of work.
     pub works: u64,
-    /// Tokens read, those from a cache among them.
+    /// Tokens read, including cached ones.
     pub tokens_in: u64,
-    /// Tokens that the provider had in a cache.
+    /// Tokens read from the provider's cache.
     pub tokens_cached: u64,
     /// Tokens written.
     pub tokens_out: u64,
-    /// Calls that were refused.
+    /// Number of tool calls that were refused.
     pub refused: u64,
 }
 
 impl ModelSpending {
-    /// Counts a piece of work.
+    /// Adds a piece of work.
     pub(crate) fn add(&mut self, report: &RunReport) {
         self.works += 1;
         self.tokens_in += report.usage.tokens_in;
@@ -147,12 +149,12 @@ impl ModelSpending {
     }
 }
 
-/// What is counted as one: the kind of task, the model and how it ended.
+/// Totals by kind of task, model and how the work ended.
 pub(super) type SpendingByModel = BTreeMap<(TaskKind, String, &'static str), ModelSpending>;
 
-/// All lanes of this process. Cheap to clone; all clones are the same lanes.
+/// All lanes of this process. Cheap to clone; clones share the lanes.
 ///
-/// Uses tokio: lanes work on the runtime that their methods are awaited in.
+/// Requires tokio: lanes run on the runtime that their methods are awaited in.
 #[derive(Clone, Debug)]
 pub struct Lanes(pub(super) Arc<LanesInner>);
 
@@ -161,51 +163,51 @@ pub(super) struct LanesInner {
     pub(super) deps: LaneDeps,
     pub(super) settings: LaneSettings,
     pub(super) lanes: Mutex<BTreeMap<String, Arc<Lane>>>,
-    /// One for each task that may run at the same time.
+    /// One permit for each task that may run at the same time.
     pub(super) slots: Semaphore,
     pub(super) workers: TaskTracker,
-    /// Has the runner rest, some time after the last worker ended.
+    /// The timer that trims the runner's caches after the last worker ended.
     pub(super) cache_trim: Mutex<Option<AbortOnDropHandle<()>>>,
     pub(super) published: Mutex<PublishedTasks>,
     pub(super) spending: Mutex<SpendingByModel>,
-    /// No task is taken or begun any more.
+    /// Cancelled when no more tasks are accepted or started.
     pub(super) draining: CancellationToken,
-    /// Tasks that run are stopped, to go on in another life.
+    /// Cancelled when running tasks must stop, to be continued by a later process.
     pub(super) halted: CancellationToken,
 }
 
-/// The lane of one workspace, as this process knows it.
+/// The lane of one workspace in this process.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) id: String,
-    /// Held by the process that does the tasks of the lane.
+    /// Held by the process that runs the lane's tasks.
     pub(super) lock: FileLock,
     pub(super) state: Mutex<LaneState>,
-    /// Counts whatever happens in the lane, so that those who wait look again.
+    /// A counter of all events in the lane; a change wakes the waiting callers.
     pub(super) progress: watch::Sender<u64>,
-    /// The workspace is gone.
+    /// Cancelled when the workspace is removed.
     pub(super) removed: CancellationToken,
 }
 
-/// What a lane is doing.
+/// The mutable state of a lane.
 #[derive(Debug)]
 pub(super) struct LaneState {
     pub(super) workspace: Workspace,
-    /// Works as long as there is something to do.
+    /// The worker, while the lane has work.
     pub(super) worker: Option<JoinHandle<()>>,
-    /// Whether somebody asked for work since the worker last looked.
+    /// Whether work was queued since the worker last read the queue.
     pub(super) has_new_work: bool,
-    /// What is being done here, and what stops it.
+    /// The task that runs in this process, and the token that stops it.
     pub(super) running: Option<(TaskId, CancellationToken)>,
-    /// Tasks that were taken here and whose end was not seen here yet.
+    /// Tasks queued by this process whose end it has not seen yet.
     pub(super) own_tasks: BTreeSet<TaskId>,
-    /// Attempts that were broken off here because the state failed, of tasks that have not ended.
+    /// Attempts of unfinished tasks that this process aborted because the state failed.
     pub(super) failed_attempts: BTreeMap<String, BTreeSet<u32>>,
-    /// Why the lane waits to try again, if it does.
+    /// The error that makes the lane wait to retry, if any.
     pub(super) retry_cause: Option<MemoryErrorCode>,
 }
 
-/// Why a lane cannot go on for now. Whatever it had begun is looked at when it can.
+/// The reason why a lane cannot continue for now. Recovery takes up its running task later.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LaneError {
     /// The lock file cannot be used.
@@ -214,7 +216,7 @@ pub(super) enum LaneError {
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Somebody removed the lock file, so another process may have begun too, or has.
+    /// The lock file was removed, so another process may run the same lane.
     #[error("the lock file of the lane was removed")]
     LockLost,
 }
@@ -228,12 +230,12 @@ impl LaneError {
     }
 }
 
-/// The tasks whose end was published here.
+/// The tasks whose end this process published.
 #[derive(Debug, Default)]
 pub(super) struct PublishedTasks(Cache<TaskId, (), TASKS_KEPT_MAX>);
 
 impl PublishedTasks {
-    /// Notes a task; `false` if it is noted already.
+    /// Records a task. Returns `false` if it was recorded before.
     pub(super) fn insert_new(&mut self, id: &TaskId) -> bool {
         let is_new = self.0.get(id).is_none();
         self.0.insert(id.clone(), ());
@@ -242,7 +244,7 @@ impl PublishedTasks {
 }
 
 impl LanesInner {
-    /// Returns the lane of a workspace; the same one for everybody in this process.
+    /// Returns the lane of a workspace; all callers in this process share it.
     pub(super) fn lane(&self, workspace: &Workspace) -> Arc<Lane> {
         let mut lanes = self.lanes.lock();
         let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
@@ -266,12 +268,12 @@ impl LanesInner {
         Arc::clone(lane)
     }
 
-    /// Tells whether a feature is on in a workspace.
+    /// Checks whether a feature is on in a workspace.
     pub(super) fn has_feature(&self, workspace: &Workspace, feature: Feature) -> bool {
         self.deps.switches.for_workspace(workspace).has(feature)
     }
 
-    /// Tells whether reviews of a workspace are done, and may write there.
+    /// Checks whether reviews run in a workspace and may write there.
     pub(super) fn allows_reviews(&self, workspace: &Workspace) -> bool {
         self.settings.reviews
             && self.has_feature(workspace, Feature::Review)
@@ -282,34 +284,34 @@ impl LanesInner {
         self.lanes.lock().values().all(|lane| lane.state.lock().worker.is_none())
     }
 
-    /// Returns the memories of a workspace as a task may touch them.
+    /// Returns the memories of a workspace, with the access of a task.
     pub(super) fn memories(
         &self,
         workspace: &Workspace,
         request: &CuratorRequest,
-        asker: &Requester,
+        requester: &Requester,
     ) -> Memories {
-        let provenance = provenance(request, asker);
+        let provenance = provenance(request, requester);
         let mut caller = Caller::new(AgentClass::Exec, provenance);
-        if asker.trust == Trust::Outside {
+        if requester.trust == Trust::Outside {
             caller.outside_read = OutsideReadFlag::already_set();
         }
         self.deps.store.memories(Binding::resolve(&workspace.binding, &self.deps.folders), caller)
     }
 }
 
-/// Returns what a change by a task says about itself.
-pub(super) fn provenance(request: &CuratorRequest, asker: &Requester) -> Provenance {
+/// Returns the provenance of a change made by a task.
+pub(super) fn provenance(request: &CuratorRequest, requester: &Requester) -> Provenance {
     let trust = match request.kind() {
-        TaskKind::Remember | TaskKind::Forget => asker.trust,
-        // Somebody asked for tidying up, but nobody said what is written then.
-        TaskKind::Dream | TaskKind::Review => Trust::Background.min(asker.trust),
+        TaskKind::Remember | TaskKind::Forget => requester.trust,
+        // The requester asked for the task but did not dictate the text, so it is trusted less.
+        TaskKind::Dream | TaskKind::Review => Trust::Background.min(requester.trust),
     };
-    let mut provenance = Provenance::new(request.kind().actor(), trust, &asker.origin);
-    if let CuratorRequest::Review(asked) = request {
-        provenance.session = Some(asked.session.clone());
+    let mut provenance = Provenance::new(request.kind().actor(), trust, &requester.origin);
+    if let CuratorRequest::Review(review) = request {
+        provenance.session = Some(review.session.clone());
     }
-    provenance.client = asker.client.as_ref().map(ToString::to_string);
+    provenance.client = requester.client.as_ref().map(ToString::to_string);
     provenance
 }
 
@@ -324,40 +326,40 @@ impl Lane {
         self.state.lock().workspace.clone()
     }
 
-    /// Tells whether a task that the state has as running only waits to be tried again: the state failed
-    /// while it was done here, and could not even take its status back.
+    /// Checks whether a task that is stored as running only waits for a retry: the state failed
+    /// during its attempt, and its status could not be reset.
     pub(super) fn is_waiting_to_retry(&self, task: &Task) -> bool {
-        let now = self.state.lock();
+        let state = self.state.lock();
         task.status() == Status::Running
-            && now.retry_cause.is_some()
-            && now.failed_attempts.contains_key(task.id.as_str())
-            && now.running.as_ref().is_none_or(|(id, _)| *id != task.id)
+            && state.retry_cause.is_some()
+            && state.failed_attempts.contains_key(task.id.as_str())
+            && state.running.as_ref().is_none_or(|(id, _)| *id != task.id)
     }
 
-    /// Lets those who wait look again.
+    /// Wakes the callers that wait for an event in the lane.
     pub(super) fn notify_waiters(&self) {
         self.progress.send_modify(|count| *count += 1);
     }
 }
 
 impl LanesInner {
-    /// Returns when a task that is still known has ended at the earliest.
+    /// Returns the earliest end time of a task that is still retained.
     pub(super) fn retention_cutoff(&self) -> Timestamp {
         time_before(self.deps.clock.now(), self.settings.limits.finished_max_age)
     }
 }
 
-/// Returns the time so long before another one.
+/// Returns the time `age` before `now`, clamped to the range of timestamps.
 pub(super) fn time_before(now: Timestamp, age: Duration) -> Timestamp {
     now.checked_sub(age).unwrap_or(Timestamp::MIN)
 }
 
-/// By which way a dream came in that nobody asked for.
+/// The origin recorded for scheduled dreams.
 pub(super) const SCHEDULE_ORIGIN: &str = "schedule";
 
-/// Tells whether nobody asked for a task.
-pub(super) fn is_scheduled(asker: &Requester) -> bool {
-    asker.origin == SCHEDULE_ORIGIN
+/// Checks whether a task was queued by the schedule.
+pub(super) fn is_scheduled(requester: &Requester) -> bool {
+    requester.origin == SCHEDULE_ORIGIN
 }
 
 #[cfg(test)]
@@ -365,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_age_reaches_before_the_beginning_of_time() {
+    fn an_age_is_clamped_to_the_earliest_timestamp() {
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(time_before(now, Duration::from_mins(1)).as_second(), -60);
         assert_eq!(time_before(now, Duration::MAX), Timestamp::MIN);

@@ -1,8 +1,9 @@
-//! A lane at work: acquires its lock, begins the oldest task, decides on a draft, commits, says so.
+//! The task worker of a lane: acquires the lane's lock, takes the oldest task, has it decided on a
+//! draft, commits, publishes.
 //!
-//! The order is what makes a task happen once: what will have come of it is durable before its draft is
-//! committed, the change names the task, and only then is the task finished and published. Dying in
-//! between leaves a row that `maintenance` recovers.
+//! The order of steps makes a task take effect once. Its outcome is stored before its draft is
+//! committed. The change names the task. Only then is the task finished and published. After a
+//! crash in between, `maintenance` recovers the task from its row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +31,9 @@ use crate::task::{
 };
 use crate::workspace::Workspace;
 
-/// How an attempt at a task ended.
+/// The result of one attempt at a task.
 enum AttemptOutcome {
-    /// It did what was asked.
+    /// The task succeeded.
     Completed {
         result: TaskResult,
         /// Whether memories changed.
@@ -40,13 +41,13 @@ enum AttemptOutcome {
         /// The proposals to store.
         proposals: Vec<NewProposal>,
     },
-    /// The task is to be given up.
+    /// The task fails for good.
     Failed(TaskError),
-    /// Somebody stopped it, or finished it meanwhile. Nothing was committed.
+    /// The task was cancelled, or another process finished it. Nothing was committed.
     Stopped,
 }
 
-/// Works as long as there is something to do in a lane. What fails is tried again a little later.
+/// Runs a lane until it is out of work. After an error, retries with growing delays.
 pub(super) async fn run_worker(shared: Arc<LanesInner>, lane: Arc<Lane>) {
     let mut delay = shared.settings.retry_delay;
     loop {
@@ -61,11 +62,12 @@ pub(super) async fn run_worker(shared: Arc<LanesInner>, lane: Arc<Lane>) {
             delay = shared.settings.retry_delay;
             lane.state.lock().retry_cause = None;
         }
-        let mut now = lane.state.lock();
-        // Decided under the same lock as waking: nobody relies on a worker that is ending.
-        if !now.has_new_work || shared.draining.is_cancelled() {
-            now.worker = None;
-            drop(now);
+        let mut state = lane.state.lock();
+        // Checked under the lock that `wake` takes, so that no caller relies on a worker that is
+        // ending.
+        if !state.has_new_work || shared.draining.is_cancelled() {
+            state.worker = None;
+            drop(state);
             shared.schedule_cache_trim();
             return;
         }
@@ -73,7 +75,7 @@ pub(super) async fn run_worker(shared: Arc<LanesInner>, lane: Arc<Lane>) {
 }
 
 impl LanesInner {
-    /// Sees to it that somebody looks for work of a workspace, if its tasks may be done.
+    /// Wakes the lane of a workspace, if its tasks may run.
     pub(super) fn wake_for(self: &Arc<Self>, workspace: &Workspace) {
         if workspace.trusted
             && workspace.memory_enabled
@@ -83,22 +85,22 @@ impl LanesInner {
         }
     }
 
-    /// Sees to it that somebody looks for work in a lane.
+    /// Wakes a lane: starts a worker unless one is running.
     pub(super) fn wake(self: &Arc<Self>, lane: &Arc<Lane>) {
-        let mut now = lane.state.lock();
-        now.has_new_work = true;
-        let is_idle = now.worker.as_ref().is_none_or(JoinHandle::is_finished);
+        let mut state = lane.state.lock();
+        state.has_new_work = true;
+        let is_idle = state.worker.as_ref().is_none_or(JoinHandle::is_finished);
         if is_idle && !self.draining.is_cancelled() {
-            // Boxed, since a worker wakes others: the type would contain itself.
+            // Boxed because a worker wakes other lanes: the future's type would contain itself.
             let work = run_worker(Arc::clone(self), Arc::clone(lane)).boxed();
-            now.worker = Some(self.workers.spawn(work));
+            state.worker = Some(self.workers.spawn(work));
         }
     }
 
-    /// Has the runner rest in a while, unless a worker begins meanwhile: that one will do so when it ends.
+    /// Schedules a cache trim of the runner. A worker that starts first replaces it with its own.
     fn schedule_cache_trim(self: &Arc<Self>) {
         let (shared, delay) = (Arc::downgrade(self), self.settings.cache_trim_delay);
-        let resting = tokio::spawn(async move {
+        let trim = tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             if let Some(shared) = shared.upgrade()
                 && shared.is_idle()
@@ -106,7 +108,7 @@ impl LanesInner {
                 shared.deps.runner.trim_caches();
             }
         });
-        *self.cache_trim.lock() = Some(AbortOnDropHandle::new(resting));
+        *self.cache_trim.lock() = Some(AbortOnDropHandle::new(trim));
     }
 
     pub(super) async fn sleep_unless_draining(&self, delay: Duration) {
@@ -116,11 +118,11 @@ impl LanesInner {
         }
     }
 
-    /// Waits before a lane tries again: no longer than one retry delay once a caller asks for its work.
+    /// Waits before a retry: `delay`, or one retry delay once new work is queued.
     async fn wait_before_retry(&self, lane: &Lane, delay: Duration) {
         lane.state.lock().has_new_work = false;
-        let ends = Instant::now() + delay;
-        while Instant::now() < ends && !self.draining.is_cancelled() {
+        let end = Instant::now() + delay;
+        while Instant::now() < end && !self.draining.is_cancelled() {
             self.sleep_unless_draining(self.settings.retry_delay).await;
             if lane.state.lock().has_new_work {
                 return;
@@ -128,39 +130,40 @@ impl LanesInner {
         }
     }
 
-    /// Does whatever is queued in a lane, once this process holds its lock.
+    /// Runs all queued tasks of a lane once this process holds its lock.
     async fn run_queue(&self, lane: &Lane) -> Result<(), LaneError> {
-        let held = tokio::select! {
+        let guard = tokio::select! {
             biased;
             () = self.draining.cancelled() => return Ok(()),
-            held = lane.lock.acquire(LockMode::Exclusive) => held?,
+            guard = lane.lock.acquire(LockMode::Exclusive) => guard?,
         };
         self.recover(lane).await?;
         loop {
-            // Before looking: whoever queues a task afterwards asks again.
+            // Reset before the queue is read, so that a task queued later sets it again.
             lane.state.lock().has_new_work = false;
             let slot = tokio::select! {
                 biased;
                 () = self.draining.cancelled() => return Ok(()),
                 slot = self.slots.acquire() => slot,
             };
-            if !held.is_current() {
+            if !guard.is_current() {
                 return Err(LaneError::LockLost);
             }
             let now = self.deps.clock.now();
             let row = match self.deps.tasks.begin_next(&lane.id, now).await {
                 Ok(Some(row)) => row,
                 Ok(None) => break,
-                // A task that cannot be read was begun; it must not keep those behind it waiting.
+                // An unreadable task is already marked as running; it must not block the tasks
+                // behind it.
                 Err(error) => match self.fail_unreadable(lane).await? {
                     0 => return Err(error.into()),
                     _ => continue,
                 },
             };
-            if let Err(error) = self.attempt(lane, &held, &row).await {
-                // Nobody died: what is found running is ours.
-                let mut now = lane.state.lock();
-                now.failed_attempts.entry(row.id.clone()).or_default().insert(row.attempts);
+            if let Err(error) = self.attempt(lane, &guard, &row).await {
+                // This process is alive, so recovery must not count the attempt as lost in a crash.
+                let mut state = lane.state.lock();
+                state.failed_attempts.entry(row.id.clone()).or_default().insert(row.attempts);
                 return Err(error);
             }
             drop(slot);
@@ -168,10 +171,10 @@ impl LanesInner {
         self.publish_ends_of_others(lane).await
     }
 
-    /// Reads a task that was begun, or says why it cannot be done.
+    /// Decodes a task, or returns the error with which it fails.
     fn decode_task(&self, lane: &Lane, row: &TaskRow) -> Result<Task, TaskError> {
         let task = Task::from_row(row).map_err(|unreadable| {
-            tracing::warn!(error = %unreadable, "a task cannot be done");
+            tracing::warn!(error = %unreadable, "error while decoding a task; it fails");
             TaskError::new(TaskErrorCode::failed(row.kind))
         })?;
         if let Some(refusal) = &task.refusal {
@@ -184,11 +187,11 @@ impl LanesInner {
         Ok(task)
     }
 
-    /// Does one task that was begun.
+    /// Runs one task that was marked as running.
     async fn attempt(
         &self,
         lane: &Lane,
-        held: &FileLockGuard,
+        guard: &FileLockGuard,
         row: &TaskRow,
     ) -> Result<(), LaneError> {
         let task = match self.decode_task(lane, row) {
@@ -197,11 +200,11 @@ impl LanesInner {
         };
         let current = RunningTask::new(lane, &task.id, self.halted.child_token());
         self.record_start(row).await;
-        match self.decide_and_commit(&current, held, &task, row.attempt()).await? {
+        match self.decide_and_commit(&current, guard, &task, row.attempt()).await? {
             AttemptOutcome::Completed { mut result, changed, proposals } => {
                 self.store_proposals(&task, &mut result, &proposals).await?;
                 self.finish(lane, row, Ok(&result)).await?;
-                // Whoever finished it meanwhile did so because of that change.
+                // If another process finished it in the meantime, it did so because of this change.
                 if changed {
                     self.publish(&task, &result).await;
                     if task.kind() == TaskKind::Review {
@@ -211,8 +214,9 @@ impl LanesInner {
             }
             AttemptOutcome::Failed(error) => drop(self.finish(lane, row, Err(&error)).await?),
             AttemptOutcome::Stopped if self.halted.is_cancelled() => {
-                // It goes on in another life, unless somebody took it back. Noted first: an attempt whose
-                // end is seen does not count among those that are tried.
+                // The task continues in a later process, unless it was cancelled. The run's end is
+                // stored first, because an attempt with a known end does not count towards the
+                // maximum.
                 self.record_end(row, "requeued").await;
                 self.deps.tasks.requeue(row.attempt(), self.deps.clock.now()).await?;
             }
@@ -223,11 +227,11 @@ impl LanesInner {
         Ok(())
     }
 
-    /// Decides and commits; decides anew when a memory changed meanwhile.
+    /// Decides and commits; decides again when a memory changed in the meantime.
     async fn decide_and_commit(
         &self,
         RunningTask { lane, stop }: &RunningTask<'_>,
-        held: &FileLockGuard,
+        guard: &FileLockGuard,
         task: &Task,
         attempt: Attempt<'_>,
     ) -> Result<AttemptOutcome, LaneError> {
@@ -256,30 +260,30 @@ impl LanesInner {
             if !changed {
                 return Ok(completed);
             }
-            if !held.is_current() {
+            if !guard.is_current() {
                 return Err(LaneError::LockLost);
             }
-            // A commit that has begun comes to its end, so it must not begin late.
+            // A commit runs to its end once started, so it must not start after the deadline.
             if Instant::now() >= cutoff.deadline {
                 return Ok(AttemptOutcome::Failed(TaskErrorCode::Timeout.into()));
             }
-            let Err(why) = commit(draft).await else { return Ok(completed) };
+            let Err(failure) = commit(draft).await else { return Ok(completed) };
             // The record of a change may be durable although its commit failed.
             let row = self.deps.tasks.task(attempt.task).await?;
             if row.as_ref().is_some_and(|row| row.change.is_some()) {
-                tracing::warn!(task = %task.id, error = %error_chain(&why), "a commit stopped half-way");
+                tracing::warn!(task = %task.id, error = %error_chain(&failure), "a commit failed after its record was durable; completing it");
                 self.complete_change(lane, task).await;
                 return Ok(completed);
             }
             if row.is_some_and(|row| row.attempt() != attempt || row.status.is_final()) {
                 return Err(LaneError::LockLost);
             }
-            match why.as_run_error(task.kind()) {
+            match failure.as_run_error(task.kind()) {
                 RunError::Conflict => {}
                 RunError::Failed(failed) => {
-                    // What is refused is told in full by the error of the task.
-                    if !matches!(why, CommitFailure::Store(StoreError::Refused(_))) {
-                        tracing::warn!(task = %task.id, error = %error_chain(&why), "a commit failed");
+                    // A refusal is already described in full by the task's error.
+                    if !matches!(failure, CommitFailure::Store(StoreError::Refused(_))) {
+                        tracing::warn!(task = %task.id, error = %error_chain(&failure), "a commit failed");
                     }
                     return Ok(AttemptOutcome::Failed(failed));
                 }
@@ -288,7 +292,7 @@ impl LanesInner {
         Ok(AttemptOutcome::Failed(contention_error(task.kind())))
     }
 
-    /// Takes the proposals out of a result, as they are to be stored.
+    /// Takes the proposals out of a result, in the form in which they are stored.
     fn new_proposals(&self, lane: &Lane, task: &Task, result: &mut TaskResult) -> Vec<NewProposal> {
         let proposals = result.take_proposals();
         if proposals.is_empty() {
@@ -307,8 +311,8 @@ impl LanesInner {
         ProposalQueue::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock))
     }
 
-    /// Stores the proposals of a task whose change, if it made one, is committed. The same are stored once, however
-    /// often this is done.
+    /// Stores the proposals of a task whose change, if any, is committed. Repeating this stores
+    /// them only once.
     pub(super) async fn store_proposals(
         &self,
         task: &Task,
@@ -324,16 +328,17 @@ impl LanesInner {
         Ok(())
     }
 
-    /// Has what a review wrote offered to a person, and those who listen told of it. It is offered at the latest when somebody
-    /// looks.
+    /// Queues the memories that a review wrote for the user's decision and publishes that. If this
+    /// fails, the next count of proposals does it.
     async fn offer_review(&self, lane: &Lane, task: &Task) {
         let memories = self.memories(&lane.workspace(), &task.request, &task.requester);
         if let Err(error) = self.proposal_queue().count(&memories).await {
-            tracing::warn!(task = %task.id, error = %error_chain(&error), "a review is not offered yet");
+            tracing::warn!(task = %task.id, error = %error_chain(&error), "error while queueing the memories of a review for a decision; retried at the next count");
         }
     }
 
-    /// Finishes a task, durably. Returns whether this did: somebody may have taken it back.
+    /// Stores the end of a task. Returns whether this call ended it; it may have been cancelled
+    /// before.
     pub(super) async fn finish(
         &self,
         lane: &Lane,
@@ -361,7 +366,7 @@ impl LanesInner {
         Ok(finished)
     }
 
-    /// Says what a task did, once. That nobody can be told never fails the task.
+    /// Publishes the end of a task, once. A failure to publish never fails the task.
     pub(super) async fn publish(&self, task: &Task, result: &TaskResult) {
         if !self.claim_publication(task, result) {
             return;
@@ -379,7 +384,7 @@ impl LanesInner {
             saved,
         };
         if let Err(error) = self.deps.feed.publish(change).await {
-            tracing::warn!(task = %task.id, error = %error_chain(&error), "nobody was told of a task");
+            tracing::warn!(task = %task.id, error = %error_chain(&error), "error while publishing the end of a task");
         }
     }
 
@@ -393,7 +398,7 @@ impl LanesInner {
             outcome: None,
         };
         if let Err(error) = self.deps.tasks.add_run(run).await {
-            tracing::warn!(task = %row.id, error = %error_chain(&error), "a run is not noted");
+            tracing::warn!(task = %row.id, error = %error_chain(&error), "error while recording the start of a run");
         }
     }
 
@@ -401,19 +406,19 @@ impl LanesInner {
         let outcome = serde_json::json!({ "ended": how }).to_string();
         let now = self.deps.clock.now();
         if let Err(error) = self.deps.tasks.end_run(row.attempt(), &outcome, now).await {
-            tracing::warn!(task = %row.id, error = %error_chain(&error), "the end of a run is not noted");
+            tracing::warn!(task = %row.id, error = %error_chain(&error), "error while recording the end of a run");
         }
     }
 }
 
-/// Why a draft was not committed, or not to the end.
+/// The reason why a draft was not committed, or only in part.
 #[derive(Debug, thiserror::Error)]
 enum CommitFailure {
-    /// The store could not.
+    /// The store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store broke.
-    #[error("the store broke")]
+    /// The store panicked.
+    #[error("the store panicked")]
     Panicked,
 }
 
@@ -426,16 +431,16 @@ impl CommitFailure {
     }
 }
 
-/// Commits a draft, where a panic ends nothing else.
+/// Commits a draft in a task of its own, so that a panic does not end the worker.
 async fn commit(draft: Box<Draft>) -> Result<(), CommitFailure> {
-    let committing = AbortOnDropHandle::new(tokio::spawn(draft.commit()));
-    match committing.await {
+    let commit = AbortOnDropHandle::new(tokio::spawn(draft.commit()));
+    match commit.await {
         Ok(committed) => Ok(committed.map(drop)?),
         Err(_panicked) => Err(CommitFailure::Panicked),
     }
 }
 
-/// The task that a lane does, shown in the lane as long as this value lives.
+/// The running task, shown in the lane's state while this value exists.
 struct RunningTask<'l> {
     lane: &'l Lane,
     stop: CancellationToken,

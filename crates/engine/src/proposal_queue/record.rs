@@ -1,6 +1,7 @@
-//! Proposals as the state keeps them: JSON that names a memory by its root and its path there.
+//! Proposals as stored in the state: JSON that names a memory by its root and its path below it.
 //!
-//! A row may have been written by another version of this program, or be damaged: what cannot be read is passed over.
+//! A row may be damaged, or written by another version of this program. Rows that cannot be decoded
+//! are skipped.
 
 use memory::change::{Actor, RootKey, Trust};
 use memory::clock::Timestamp;
@@ -13,19 +14,19 @@ use store::{Memories, PendingReview, Unreviewed};
 
 use crate::task::{Task, TaskKind};
 
-/// The work that makes proposals, as a new row tells of it.
+/// The origin of new proposals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProposalSource<'t> {
     pub(crate) origin: &'t str,
     pub(crate) task: Option<&'t str>,
-    /// How far new text in its proposals may be trusted.
+    /// The maximum trust in new text of its proposals.
     pub(crate) trust: Trust,
     pub(crate) at: Timestamp,
 }
 
 impl<'t> ProposalSource<'t> {
-    /// Returns a task as the source of proposals. New text of a request is trusted as its caller, that of a dream as the
-    /// memories that it read.
+    /// Returns a task as the source of proposals. New text of a request is trusted like its
+    /// requester; that of a dream, like the memories it was made from.
     pub(crate) fn of_task(task: &'t Task, at: Timestamp) -> Self {
         let trust = match task.kind() {
             TaskKind::Remember | TaskKind::Forget => task.requester.trust,
@@ -58,7 +59,7 @@ struct ReviewRecord {
 
 #[derive(Serialize, Deserialize)]
 struct ChangeRecord {
-    /// The place of its root among those of the row.
+    /// Index of its root among those of the row.
     root: usize,
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +75,7 @@ struct KeptRecord {
     text: String,
 }
 
-/// A new row as the prepared outcome of a task has it, until the task has ended.
+/// A new row as it is stored in the prepared outcome of a task, until the task has ended.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredProposal {
@@ -85,7 +86,7 @@ pub(crate) struct StoredProposal {
 }
 
 impl StoredProposal {
-    /// Returns a new row as it is stored.
+    /// Encodes a new row.
     pub(crate) fn from_new(new: &NewProposal) -> Self {
         let pair = |root: &RootKey| (root.identity.clone(), root.place.clone());
         Self {
@@ -96,7 +97,7 @@ impl StoredProposal {
         }
     }
 
-    /// Returns the new row of this task, or `None` if it is damaged.
+    /// Decodes the new row of this task, or returns `None` if it is damaged.
     pub(crate) fn into_new(self, task: &Task) -> Option<NewProposal> {
         let root = |(identity, place)| RootKey { identity, place };
         Some(NewProposal {
@@ -111,7 +112,8 @@ impl StoredProposal {
     }
 }
 
-/// Returns proposals as new rows, the likeliest first: where there is no room for all, the others are left out.
+/// Returns proposals as new rows, most likely first, because the queue drops the last ones when it
+/// is full.
 pub(crate) fn new_rows(
     mut proposals: Vec<Proposal>,
     memories: &Memories,
@@ -121,32 +123,38 @@ pub(crate) fn new_rows(
     let row = |proposal: &Proposal| {
         let row = new_row(proposal, memories, source);
         if row.is_none() {
-            tracing::warn!(task = source.task, "a proposal names no entry of these memories");
+            tracing::warn!(
+                task = source.task,
+                "error while encoding a proposal: it names no entry of these memories; it is skipped"
+            );
         }
         row
     };
     proposals.iter().filter_map(row).collect()
 }
 
-/// Returns the new row by which a person is asked to review a memory.
-pub(super) fn new_review(waiting: &PendingReview, memories: &Memories) -> Option<NewProposal> {
-    let PendingReview { path, revision, reason: why, change } = waiting;
-    let by = &change.provenance;
-    let who =
-        by.client.as_deref().map_or_else(|| "An agent".to_owned(), |name| format!("`{name}`"));
+/// Returns the row that asks a person to review a memory.
+pub(super) fn new_review(pending: &PendingReview, memories: &Memories) -> Option<NewProposal> {
+    let PendingReview { path, revision, reason: why, change } = pending;
+    let provenance = &change.provenance;
+    let writer = provenance
+        .client
+        .as_deref()
+        .map_or_else(|| "An agent".to_owned(), |name| format!("`{name}`"));
     let why = match why {
-        _ if by.actor == Actor::Outside => {
+        _ if provenance.actor == Actor::Outside => {
             "This was changed outside of Lukasa while it waited for a person to accept it."
                 .to_owned()
         }
         Unreviewed::Background => {
-            // It ends with a quotation.
-            let because = by.note.as_deref().map(|note| format!(" {note}")).unwrap_or_default();
-            format!("A background review of a conversation wrote this.{because}")
+            // The note ends with a quotation, so no punctuation follows.
+            let note =
+                provenance.note.as_deref().map(|note| format!(" {note}")).unwrap_or_default();
+            format!("A background review of a conversation wrote this.{note}")
         }
         Unreviewed::Influenced | Unreviewed::Silent | Unreviewed::Marked => format!(
-            "{who} wrote or changed this after it had read memories that came with a repository and that nobody here \
-             reviewed. They may have told it what to write."
+            "{writer} wrote or changed this after it had read memories that came with a repository and were not reviewed \
+             here. They may have influenced the text."
         ),
     };
     let proposal = Proposal {
@@ -158,9 +166,9 @@ pub(super) fn new_review(waiting: &PendingReview, memories: &Memories) -> Option
         review: Some(ReviewTarget { path: path.clone(), revision: *revision }),
     };
     let source = ProposalSource {
-        origin: &by.origin,
-        task: by.task.as_deref(),
-        trust: by.trust,
+        origin: &provenance.origin,
+        task: provenance.task.as_deref(),
+        trust: provenance.trust,
         at: change.at,
     };
     new_row(&proposal, memories, source)
@@ -172,8 +180,8 @@ fn new_row(
     source: ProposalSource<'_>,
 ) -> Option<NewProposal> {
     let changed = proposal.changes.iter().map(|change| &change.path);
-    let kept = proposal.relies_on.iter().map(|kept| &kept.path);
-    let named = changed.chain(kept).chain(proposal.review.iter().map(|review| &review.path));
+    let references = proposal.relies_on.iter().map(|reference| &reference.path);
+    let named = changed.chain(references).chain(proposal.review.iter().map(|review| &review.path));
     let mut roots: Vec<RootKey> =
         named.map(|path| root_of(path, memories)).collect::<Option<_>>()?;
     roots.sort();
@@ -203,25 +211,25 @@ fn encode_proposal(
     memories: &Memories,
     roots: &[RootKey],
 ) -> Option<ProposalRecord> {
-    let place = |path: &MemoryPath| {
+    let locate = |path: &MemoryPath| {
         let key = root_of(path, memories)?;
         let root = roots.iter().position(|root| *root == key)?;
         Some((root, path.relative()?.as_str().to_owned()))
     };
     let change = |change: &EntryChange| {
-        let (root, path) = place(&change.path)?;
+        let (root, path) = locate(&change.path)?;
         Some(ChangeRecord { root, path, old: change.old.clone(), new: change.new.clone() })
     };
-    let kept = |kept: &EntryReference| {
-        let (root, path) = place(&kept.path)?;
-        Some(KeptRecord { root, path, text: kept.text.clone() })
+    let reference = |reference: &EntryReference| {
+        let (root, path) = locate(&reference.path)?;
+        Some(KeptRecord { root, path, text: reference.text.clone() })
     };
     let review = |review: &ReviewTarget| {
-        let (root, path) = place(&review.path)?;
+        let (root, path) = locate(&review.path)?;
         Some(ReviewRecord { root, path, revision: review.revision.to_string() })
     };
     let review = match &proposal.review {
-        Some(to_review) => Some(review(to_review)?),
+        Some(target) => Some(review(target)?),
         None => None,
     };
     Some(ProposalRecord {
@@ -230,11 +238,12 @@ fn encode_proposal(
         reason: proposal.reason.clone(),
         score: proposal.score,
         changes: proposal.changes.iter().map(change).collect::<Option<_>>()?,
-        relies_on: proposal.relies_on.iter().map(kept).collect::<Option<_>>()?,
+        relies_on: proposal.relies_on.iter().map(reference).collect::<Option<_>>()?,
     })
 }
 
-/// Returns what a proposal is recognized by: the entries and whose they are, in whichever copy, for whatever reason.
+/// Returns the digest that identifies equal proposals: of the entries and the identities of their
+/// roots, independent of the copy and the reason.
 fn digest(record: &ProposalRecord, roots: &[RootKey]) -> Revision {
     let identity = |root: usize| roots.get(root).map(|root| &root.identity);
     let mut entries: Vec<_> = record
@@ -244,24 +253,24 @@ fn digest(record: &ProposalRecord, roots: &[RootKey]) -> Revision {
         .map(|named| serde_json::json!(named).to_string())
         .collect();
     entries.sort();
-    let mut kept: Vec<_> = record
+    let mut references: Vec<_> = record
         .relies_on
         .iter()
         .map(|kept| (identity(kept.root), &kept.path, &kept.text))
         .map(|named| serde_json::json!(named).to_string())
         .collect();
-    kept.sort();
+    references.sort();
     let named = match &record.review {
         Some(review) => {
             let review = (identity(review.root), &review.path, &review.revision);
-            serde_json::json!([entries, kept, review])
+            serde_json::json!([entries, references, review])
         }
-        None => serde_json::json!([entries, kept]),
+        None => serde_json::json!([entries, references]),
     };
     Revision::digest(named.to_string().as_bytes())
 }
 
-/// Reads the proposal of a row as these memories name its entries.
+/// Decodes the proposal of a row, with paths as mounted in these memories.
 pub(super) fn decode_proposal(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
     let record: ProposalRecord = serde_json::from_str(&row.new.proposal).ok()?;
     let path = |root: usize, path: &str| {
@@ -272,12 +281,12 @@ pub(super) fn decode_proposal(row: &ProposalRow, memories: &Memories) -> Option<
         let path = path(change.root, &change.path)?;
         Some(EntryChange { path, old: change.old, new: change.new })
     };
-    let kept = |kept: KeptRecord| {
-        Some(EntryReference { path: path(kept.root, &kept.path)?, text: kept.text })
+    let reference = |reference: KeptRecord| {
+        Some(EntryReference { path: path(reference.root, &reference.path)?, text: reference.text })
     };
     let kind: ProposalKind = record.kind.parse().ok()?;
     let changes: Vec<_> = record.changes.into_iter().map(change).collect::<Option<_>>()?;
-    let relies_on = record.relies_on.into_iter().map(kept).collect::<Option<_>>()?;
+    let relies_on = record.relies_on.into_iter().map(reference).collect::<Option<_>>()?;
     let review = match record.review {
         Some(review) => Some(ReviewTarget {
             path: path(review.root, &review.path)?,

@@ -1,4 +1,8 @@
-//! A corpus that follows the memories of a caller: brought up to date by their stamps, asked for what fits a prompt.
+//! A corpus that follows the memories of a caller: updated by file stamps, queried for the memories
+//! that fit a prompt.
+//!
+//! [`LiveCorpus`] adds to the search index of the crate `recall` everything needed to show a
+//! result: texts, revisions, usage, review status. Reading and indexing run on blocking threads.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,29 +27,30 @@ use super::corpus_file::CorpusSlot;
 use crate::retriever::{RecallQuery, RetrievedMemory};
 use crate::segment::mark;
 
-/// How much of its score a memory may lack and still fit as well as another.
+/// Relative score difference below which two memories count as equally good.
 const TIE_SHARE: f32 = 0.01;
 
 #[cfg(test)]
 thread_local! {
-    /// How often this thread ranked.
+    /// Number of rankings on this thread.
     pub(super) static RANKINGS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The memories of a root, in the order of their paths, with their texts as far as they were read.
+/// The memories of a root in path order, with their texts if they were read.
 pub(super) type RootTexts = Vec<(Revision, Option<Arc<str>>)>;
 
-/// A corpus, and what its memories were when they were read.
+/// A corpus with the state of its memories at the last update.
 #[derive(Debug)]
 pub(super) struct LiveCorpus {
     pub(super) state: RwLock<CorpusState>,
-    /// Where it is kept. Held by whoever brings it up to date, or keeps it, until that is done.
+    /// The cache file. Locked while the corpus is updated or written.
     pub(super) slot: Arc<tokio::sync::Mutex<CorpusSlot>>,
-    /// Where its memories lie, mount by mount.
+    /// The root of each mount.
     pub(super) roots: Vec<(Mount, String)>,
-    /// Whether what is kept of their vectors was read.
+    /// Initialized once the cached vectors were loaded.
     pub(super) vectors_loaded: OnceCell<()>,
-    /// How often there was something new in it, from 1; and how often there had been when all entries had vectors.
+    /// Generation of the contents, from 1; the next field has the generation in which all entries
+    /// had vectors.
     pub(super) generation: AtomicU64,
     pub(super) embedded_generation: AtomicU64,
 }
@@ -54,27 +59,27 @@ pub(super) struct LiveCorpus {
 pub(super) struct CorpusState {
     pub(super) corpus: Corpus,
     pub(super) memories: HashMap<MemoryPath, CachedMemory>,
-    /// How often those were used that were, when that was looked at.
+    /// Usage counts of used memories, at the last update.
     pub(super) uses: HashMap<MemoryPath, u64>,
-    /// Those that nobody here reviewed, when that was looked at.
+    /// Unreviewed memories, at the last update.
     pub(super) unreviewed: HashMap<MemoryPath, Unreviewed>,
-    /// Which version of the list of trusted folders that was told by.
+    /// The version of the list of trusted folders that `unreviewed` is based on.
     pub(super) trust_version: Option<SystemTime>,
-    /// Up to which change it has everything, and when that was looked at.
+    /// The change count that the corpus includes, and the time of that update.
     pub(super) synced: Option<(u64, Instant)>,
 }
 
-/// A memory as it was read.
+/// A memory as read at the last update.
 #[derive(Clone, Debug)]
 pub(super) struct CachedMemory {
     pub(super) stamp: Option<Stamp>,
     pub(super) revision: Revision,
     pub(super) modified_at: Timestamp,
-    /// Not there yet if it was indexed by another process.
+    /// Unset if another process indexed the memory.
     pub(super) text: OnceLock<Arc<str>>,
 }
 
-/// What is new in a corpus.
+/// Changes to apply to a corpus.
 #[derive(Debug, Default)]
 pub(super) struct Update {
     pub(super) indexed: Vec<(MemoryPath, CachedMemory)>,
@@ -83,15 +88,15 @@ pub(super) struct Update {
 }
 
 impl LiveCorpus {
-    pub(super) fn new(screen: Screen, place: CorpusSlot, roots: Vec<(Mount, String)>) -> Self {
+    pub(super) fn new(screen: Screen, slot: CorpusSlot, roots: Vec<(Mount, String)>) -> Self {
         let corpus = Corpus::new(screen);
         let (memories, uses) = (HashMap::new(), HashMap::new());
         let unreviewed = HashMap::new();
-        let held =
+        let state =
             CorpusState { corpus, memories, uses, unreviewed, trust_version: None, synced: None };
         Self {
-            state: RwLock::new(held),
-            slot: Arc::new(tokio::sync::Mutex::new(place)),
+            state: RwLock::new(state),
+            slot: Arc::new(tokio::sync::Mutex::new(slot)),
             roots,
             vectors_loaded: OnceCell::new(),
             generation: AtomicU64::new(1),
@@ -99,15 +104,15 @@ impl LiveCorpus {
         }
     }
 
-    /// Returns its memories root by root, in the order of their paths, with their texts as far as they were read.
+    /// Returns its memories by root, in path order, with their texts if they were read.
     pub(super) fn texts_by_root(&self) -> Vec<(String, RootTexts)> {
-        let held = self.read();
+        let state = self.read();
         let of_mount = |mount: Mount| -> RootTexts {
-            let paths = held.corpus.paths().filter(|path| path.mount() == Some(mount));
-            let reads = paths.filter_map(|path| held.memories.get(path));
-            reads.map(|read| (read.revision, read.text.get().cloned())).collect()
+            let paths = state.corpus.paths().filter(|path| path.mount() == Some(mount));
+            let cached = paths.filter_map(|path| state.memories.get(path));
+            cached.map(|memory| (memory.revision, memory.text.get().cloned())).collect()
         };
-        self.roots.iter().map(|(mount, place)| (place.clone(), of_mount(*mount))).collect()
+        self.roots.iter().map(|(mount, root)| (root.clone(), of_mount(*mount))).collect()
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, CorpusState> {
@@ -118,85 +123,86 @@ impl LiveCorpus {
         self.state.write()
     }
 
-    /// Waits until nobody else brings it up to date or keeps it.
+    /// Waits for the exclusive right to update or write the corpus.
     pub(super) async fn lock(&self) -> CorpusGuard {
         Arc::clone(&self.slot).lock_owned().await
     }
 
-    /// Begins with what another process kept, the first time.
+    /// Loads the corpus that another process cached, on the first call.
     pub(super) async fn load_from_disk(
         self: &Arc<Self>,
-        mut place: CorpusGuard,
+        mut guard: CorpusGuard,
         screen: &Screen,
     ) -> Option<CorpusGuard> {
-        let Some(unread) = place.unloaded.take() else { return Some(place) };
-        let (followed, screen) = (Arc::clone(self), screen.clone());
-        let read = run_blocking(move || {
-            if let Some((corpus, memories)) = unread.load(screen) {
-                let mut held = followed.write();
-                (held.corpus, held.memories) = (corpus, memories);
+        let Some(unloaded) = guard.unloaded.take() else { return Some(guard) };
+        let (live, screen) = (Arc::clone(self), screen.clone());
+        let loading = run_blocking(move || {
+            if let Some((corpus, memories)) = unloaded.load(screen) {
+                let mut state = live.write();
+                (state.corpus, state.memories) = (corpus, memories);
             }
-            place
+            guard
         });
-        read.await
+        loading.await
     }
 
-    /// Keeps it if enough changed.
-    pub(super) async fn persist(self: &Arc<Self>, mut place: CorpusGuard) -> Option<CorpusGuard> {
-        let is_near = place.drift * CORPUS_DRIFT_SHARE < self.read().memories.len();
-        let file = place.file.clone().filter(|_| place.drift > 0 && !is_near);
-        let Some(file) = file else { return Some(place) };
-        let followed = Arc::clone(self);
-        let keeping = run_blocking(move || {
+    /// Writes the corpus to its cache file if enough changed.
+    pub(super) async fn persist(self: &Arc<Self>, mut guard: CorpusGuard) -> Option<CorpusGuard> {
+        let is_small = guard.drift * CORPUS_DRIFT_SHARE < self.read().memories.len();
+        let file = guard.file.clone().filter(|_| guard.drift > 0 && !is_small);
+        let Some(file) = file else { return Some(guard) };
+        let live = Arc::clone(self);
+        let writing = run_blocking(move || {
             let packed = {
-                let held = followed.read();
-                file.pack(&held.corpus, &held.memories)
+                let state = live.read();
+                file.pack(&state.corpus, &state.memories)
             };
             file.store(packed);
-            place.drift = 0;
-            place
+            guard.drift = 0;
+            guard
         });
-        keeping.await
+        writing.await
     }
 
-    /// Tells what went, and what is another text than was read before.
+    /// Compares a scan with the corpus: returns removed memories, and new or changed ones.
     pub(super) fn diff(
         &self,
-        surveyed: Vec<ScannedMemory>,
+        scanned: Vec<ScannedMemory>,
     ) -> (Vec<MemoryPath>, Vec<ScannedMemory>) {
-        let held = self.read();
-        let found: HashSet<&MemoryPath> = surveyed.iter().map(|one| &one.path).collect();
-        let gone = held.memories.keys().filter(|path| !found.contains(path)).cloned().collect();
-        (gone, surveyed.into_iter().filter(|one| !held.is_unchanged(one)).collect())
+        let state = self.read();
+        let present: HashSet<&MemoryPath> = scanned.iter().map(|memory| &memory.path).collect();
+        let removed =
+            state.memories.keys().filter(|path| !present.contains(path)).cloned().collect();
+        (removed, scanned.into_iter().filter(|memory| !state.is_unchanged(memory)).collect())
     }
 
-    /// Looks which memories nobody here reviewed.
+    /// Refreshes the review status of all memories, and marks the corpus as current.
     pub(super) async fn refresh_unreviewed(
         &self,
         memories: &Memories,
         current: Option<(u64, Instant)>,
     ) {
-        let trust = memories.trust_version();
+        let trust_version = memories.trust_version();
         let texts: Vec<(MemoryPath, Revision)> = {
-            let held = self.read();
-            held.memories.iter().map(|(path, read)| (path.clone(), read.revision)).collect()
+            let state = self.read();
+            state.memories.iter().map(|(path, memory)| (path.clone(), memory.revision)).collect()
         };
         let texts: Vec<_> = texts.iter().map(|(path, revision)| (path, Some(*revision))).collect();
         let unreviewed = memories.unreviewed(&texts).await;
-        let mut held = self.write();
-        held.unreviewed = unreviewed;
-        held.trust_version = trust;
-        held.synced = current;
+        let mut state = self.write();
+        state.unreviewed = unreviewed;
+        state.trust_version = trust_version;
+        state.synced = current;
     }
 
-    /// Reads memories. What cannot be read is passed over, and so is a listing that was generated.
+    /// Reads memories into an update. Unreadable ones and generated listings are skipped.
     pub(super) async fn read_memories(
         &self,
         memories: &Memories,
         new: &[ScannedMemory],
         update: &mut Update,
     ) {
-        let paths: Vec<_> = new.iter().map(|one| &one.path).collect();
+        let paths: Vec<_> = new.iter().map(|memory| &memory.path).collect();
         let texts = memories.read_readable(&paths).await;
         for (ScannedMemory { path, stamp, .. }, text) in new.iter().zip(texts) {
             match text {
@@ -214,21 +220,21 @@ impl LiveCorpus {
     pub(super) async fn apply_update(
         self: &Arc<Self>,
         update: Update,
-        mut place: CorpusGuard,
+        mut guard: CorpusGuard,
     ) -> Option<CorpusGuard> {
-        let followed = Arc::clone(self);
-        // Indexing takes a processor for a while when there is much that is new.
-        let taking_in = run_blocking(move || {
+        let live = Arc::clone(self);
+        // Indexing many new memories takes CPU time.
+        let applying = run_blocking(move || {
             let is_new = !update.indexed.is_empty() || !update.removed.is_empty();
-            place.drift += followed.write().apply_update(update);
-            followed.generation.fetch_add(u64::from(is_new), Ordering::SeqCst);
-            place
+            guard.drift += live.write().apply_update(update);
+            live.generation.fetch_add(u64::from(is_new), Ordering::SeqCst);
+            guard
         });
-        taking_in.await
+        applying.await
     }
 
-    /// Reads texts of memories that were indexed by another process; returns those that are not what they
-    /// were then.
+    /// Reads texts of memories that another process indexed. Returns those whose revision has
+    /// changed since.
     pub(super) async fn read_texts(
         &self,
         memories: &Memories,
@@ -236,11 +242,11 @@ impl LiveCorpus {
     ) -> Vec<MemoryPath> {
         let mut changed = Vec::new();
         let texts = memories.read_readable(&paths.iter().collect::<Vec<_>>()).await;
-        for (path, now) in paths.iter().zip(texts) {
-            let held = self.read();
-            match (now, held.memories.get(path)) {
-                (Some(now), Some(read)) if now.revision == read.revision => {
-                    read.text.get_or_init(|| Arc::from(now.text));
+        for (path, current) in paths.iter().zip(texts) {
+            let state = self.read();
+            match (current, state.memories.get(path)) {
+                (Some(current), Some(read)) if current.revision == read.revision => {
+                    read.text.get_or_init(|| Arc::from(current.text));
                     self.generation.fetch_add(1, Ordering::SeqCst);
                 }
                 _ => changed.push(path.clone()),
@@ -249,87 +255,94 @@ impl LiveCorpus {
         changed
     }
 
-    /// Ranks what fits, of what may be shown to somebody who did not ask and was not shown it yet.
+    /// Ranks the memories that fit a prompt, except those that must not be shown unasked and those
+    /// already shown.
     pub(super) fn rank_unrequested(
         &self,
-        asked: &RecallQuery,
-        likeness: impl FnOnce(&CorpusState) -> Option<DenseScores>,
+        query: &RecallQuery,
+        dense_scores: impl FnOnce(&CorpusState) -> Option<DenseScores>,
     ) -> Ranking {
-        let held = self.read();
-        let likeness = likeness(&held);
-        held.rank(&asked.prompt, likeness.as_ref(), |path, revision| {
-            !asked.except.contains(path, revision) && !held.is_hidden_unrequested(path)
+        let state = self.read();
+        let dense_scores = dense_scores(&state);
+        state.rank(&query.prompt, dense_scores.as_ref(), |path, revision| {
+            !query.except.contains(path, revision) && !state.is_hidden_unrequested(path)
         })
     }
 
-    /// Ranks what fits, of what may be shown.
+    /// Ranks the memories that fit a prompt and are eligible.
     pub(super) fn rank(
         &self,
         prompt: &str,
-        likeness: impl FnOnce(&CorpusState) -> Option<DenseScores>,
-        may_be: impl Fn(&MemoryPath, &Revision) -> bool,
+        dense_scores: impl FnOnce(&CorpusState) -> Option<DenseScores>,
+        is_eligible: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Ranking {
-        let held = self.read();
-        let likeness = likeness(&held);
-        held.rank(prompt, likeness.as_ref(), may_be)
+        let state = self.read();
+        let dense_scores = dense_scores(&state);
+        state.rank(prompt, dense_scores.as_ref(), is_eligible)
     }
 
-    /// Returns the first of a ranking. Texts that were not read yet are read; what changed since it was ranked is left
-    /// out, and the next ones move up.
+    /// Returns the top of a ranking, reading missing texts. Memories that changed since the ranking
+    /// are left out, and the next ones move up.
     pub(super) async fn top(&self, memories: &Memories, ranking: &Ranking) -> Vec<RetrievedMemory> {
         let mut ranking = ranking.clone();
         loop {
             let first = self.read().try_top(&ranking);
-            let without = match first {
+            let missing = match first {
                 Ok(selected) => return selected,
-                Err(without) => without,
+                Err(missing) => missing,
             };
-            let changed = self.read_texts(memories, &without).await;
+            let changed = self.read_texts(memories, &missing).await;
             ranking.0.retain(|(hit, _)| !changed.contains(&hit.path));
         }
     }
 }
 
-/// What fits a prompt, the best first: more than are shown, since those that changed meanwhile make room.
+/// A ranking, best first. Longer than what is shown, to replace memories that changed in the
+/// meantime.
 #[derive(Clone, Debug)]
 pub(super) struct Ranking(Vec<(MemoryHit, Revision)>);
 
-/// The right to change a corpus. Whoever works on it where nobody waits takes it along, so that what is begun and
-/// not waited for is done before the next begins.
+/// Exclusive access to a corpus. A blocking job takes it along, so that an abandoned job still
+/// finishes before the next one starts.
 pub(super) type CorpusGuard = OwnedMutexGuard<CorpusSlot>;
 
-/// Does what takes a processor or waits for the disk where nobody waits; `None` if it died.
+/// Runs CPU-bound or blocking work on a blocking thread; `None` if it panicked.
 pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
-    let done = tokio::task::spawn_blocking(work).await;
-    done.inspect_err(|error| tracing::error!(%error, "a corpus could not be worked on")).ok()
+    let result = tokio::task::spawn_blocking(work).await;
+    result
+        .inspect_err(|error| tracing::error!(%error, "error: background work on a corpus panicked"))
+        .ok()
 }
 
 impl CorpusState {
-    /// Tells whether nobody told of a change since it was brought up to date, and that is not long ago.
-    pub(super) fn is_current(&self, changes: u64) -> bool {
-        self.synced.is_some_and(|(known, at)| known == changes && at.elapsed() < CORPUS_AGE_MAX)
+    /// Checks whether no change was announced since the last update, and that the update is recent.
+    pub(super) fn is_current(&self, change_count: u64) -> bool {
+        self.synced.is_some_and(|(synced_count, at)| {
+            synced_count == change_count && at.elapsed() < CORPUS_AGE_MAX
+        })
     }
 
-    fn is_unchanged(&self, one: &ScannedMemory) -> bool {
-        let read = self.memories.get(&one.path);
-        one.stamp.is_some() && read.is_some_and(|read| read.stamp == one.stamp)
+    fn is_unchanged(&self, scanned: &ScannedMemory) -> bool {
+        let cached = self.memories.get(&scanned.path);
+        scanned.stamp.is_some() && cached.is_some_and(|cached| cached.stamp == scanned.stamp)
     }
 
-    /// Tells whether a memory is shown to nobody who did not ask for it.
+    /// Checks whether a memory must not be shown unasked.
     pub(super) fn is_hidden_unrequested(&self, path: &MemoryPath) -> bool {
         self.unreviewed.get(path).is_some_and(|unreviewed| unreviewed.is_silent())
     }
 
     /// Returns the memories whose text was not read yet.
     pub(super) fn paths_without_text(&self) -> Vec<MemoryPath> {
-        let without = self.memories.iter().filter(|(_, read)| read.text.get().is_none());
-        without.map(|(path, _)| path.clone()).collect()
+        let missing = self.memories.iter().filter(|(_, read)| read.text.get().is_none());
+        missing.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Takes an update in; returns how many memories the next process would have to read again for it.
+    /// Applies an update; returns the number of memories that a process with the old cache file
+    /// would have to read again.
     fn apply_update(&mut self, update: Update) -> usize {
         let mut drift = 0;
         for path in &update.removed {
@@ -337,9 +350,10 @@ impl CorpusState {
             self.corpus.remove(path);
         }
         for (path, read) in update.indexed {
-            let is_same = self.memories.get(&path).is_some_and(|had| had.revision == read.revision);
+            let is_same = self.memories.get(&path).is_some_and(|old| old.revision == read.revision);
             if !is_same {
-                // The files of a checkout have the time of the checkout.
+                // Files of a checkout carry the time of the checkout, which says nothing about the
+                // text.
                 let written = (!path.is_shared())
                     .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
                 let text = read.text.get().map_or("", |text| text);
@@ -353,33 +367,33 @@ impl CorpusState {
         drift
     }
 
-    /// Ranks the memories that fit, of those that may be shown.
+    /// Ranks the eligible memories that fit a prompt.
     pub(super) fn rank(
         &self,
         prompt: &str,
-        likeness: Option<&DenseScores>,
-        may_be: impl Fn(&MemoryPath, &Revision) -> bool,
+        dense_scores: Option<&DenseScores>,
+        is_eligible: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Ranking {
         let options = RankOptions { limit: 4 * RECALLED_ITEMS_MAX, ..RankOptions::default() };
-        let found = self.find(prompt, likeness, &options).into_iter();
-        let found = found.filter(|(hit, read)| {
+        let hits = self.find(prompt, dense_scores, &options).into_iter();
+        let hits = hits.filter(|(hit, read)| {
             self.unreviewed.get(&hit.path) != Some(&Unreviewed::Silent)
-                && may_be(&hit.path, &read.revision)
+                && is_eligible(&hit.path, &read.revision)
         });
-        Ranking(found.map(|(hit, read)| (hit, read.revision)).collect())
+        Ranking(hits.map(|(hit, read)| (hit, read.revision)).collect())
     }
 
     pub(super) fn find(
         &self,
         prompt: &str,
-        likeness: Option<&DenseScores>,
+        dense_scores: Option<&DenseScores>,
         options: &RankOptions,
     ) -> Vec<(MemoryHit, &CachedMemory)> {
         #[cfg(test)]
         RANKINGS.with(|rankings| rankings.set(rankings.get() + 1));
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
         let (prompt, _) = prompt.split_at(end);
-        let hits = self.corpus.rank_with(prompt, options, likeness).into_iter();
+        let hits = self.corpus.rank_with(prompt, options, dense_scores).into_iter();
         let mut found: Vec<(MemoryHit, &CachedMemory)> = hits
             .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))
@@ -388,31 +402,32 @@ impl CorpusState {
         found
     }
 
-    /// Puts what fits about equally well in its order: what was written on a later day first, then what was used
-    /// more.
+    /// Reorders about equally good results: later day of writing first, then higher usage.
     fn break_ties(&self, found: &mut [(MemoryHit, &CachedMemory)]) {
-        let place = |(hit, read): &(MemoryHit, &CachedMemory)| {
-            // The files of a checkout have the time of the checkout.
+        let key = |(hit, read): &(MemoryHit, &CachedMemory)| {
+            // Files of a checkout carry the time of the checkout, which says nothing about the
+            // text.
             let day = (!hit.path.is_shared())
                 .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
             (day, self.uses.get(&hit.path).copied().unwrap_or_default())
         };
         let mut rest = found;
         while let Some((best, _)) = rest.first() {
-            let least = best.score - best.score.abs() * TIE_SHARE;
-            let count = rest.iter().take_while(|(hit, _)| hit.score >= least).count().max(1);
+            let score_min = best.score - best.score.abs() * TIE_SHARE;
+            let count = rest.iter().take_while(|(hit, _)| hit.score >= score_min).count().max(1);
             let (equal, others) = rest.split_at_mut(count);
-            equal.sort_by_key(|one| std::cmp::Reverse(place(one)));
+            equal.sort_by_key(|one| std::cmp::Reverse(key(one)));
             rest = others;
         }
     }
 
-    /// Returns the first of a ranking, but for what changed since; or the memories whose texts must be read first.
+    /// Returns the top of a ranking without memories that changed since. Fails with the memories
+    /// whose texts must be read first.
     pub(super) fn try_top(
         &self,
         ranking: &Ranking,
     ) -> Result<Vec<RetrievedMemory>, Vec<MemoryPath>> {
-        let (mut chosen, mut without) = (Vec::new(), Vec::new());
+        let (mut chosen, mut missing) = (Vec::new(), Vec::new());
         let current = ranking.0.iter().filter_map(|(hit, revision)| {
             let read = self.memories.get(&hit.path)?;
             (read.revision == *revision).then_some((hit, read))
@@ -423,10 +438,10 @@ impl CorpusState {
                     let mark = self.unreviewed.get(&hit.path).copied().and_then(mark);
                     chosen.push(retrieved_memory(hit.clone(), read, text, mark));
                 }
-                None => without.push(hit.path.clone()),
+                None => missing.push(hit.path.clone()),
             }
         }
-        if without.is_empty() { Ok(chosen) } else { Err(without) }
+        if missing.is_empty() { Ok(chosen) } else { Err(missing) }
     }
 }
 
@@ -435,7 +450,7 @@ fn is_generated_index(path: &MemoryPath, text: &str) -> bool {
         && document::is_generated_list(text)
 }
 
-/// Returns what is shown of a memory.
+/// Returns a hit as it is shown.
 pub(super) fn retrieved_memory(
     hit: MemoryHit,
     read: &CachedMemory,
@@ -453,7 +468,7 @@ pub(super) fn retrieved_memory(
     }
 }
 
-/// Returns what a memory is called: its name, else what its description says, else its file's name.
+/// Returns the title of a memory: its name, else its description, else its file name.
 pub(super) fn title(path: &MemoryPath, text: &str) -> String {
     let head = document::parse_header(text.as_bytes());
     let described = Some(head.description).filter(|description| !description.is_empty());
@@ -464,7 +479,7 @@ pub(super) fn title(path: &MemoryPath, text: &str) -> String {
     })
 }
 
-/// Returns what of a memory is shown: all of it when it is short, else its entries that fit best.
+/// Returns the part of a memory that is shown: all of a short one, else its best entries.
 fn excerpt(text: &str, entries: &[EntryHit]) -> String {
     let body = document::body(text).trim();
     if body.chars().count() <= RECALLED_ITEM_CHARS_MAX {
@@ -476,25 +491,25 @@ fn excerpt(text: &str, entries: &[EntryHit]) -> String {
     parts.collect::<Vec<_>>().join("\n…\n")
 }
 
-/// Says why a memory was chosen.
+/// Describes why a memory was chosen.
 fn reason_text(reasons: &[Reason]) -> String {
     let reason = |reason: &Reason| match reason {
-        Reason::ExactWord { query_word: asked, memory_word: found } if asked == found => {
-            format!("has `{asked}`")
+        Reason::ExactWord { query_word, memory_word } if query_word == memory_word => {
+            format!("has `{query_word}`")
         }
-        Reason::ExactWord { query_word: asked, memory_word: found } => {
-            format!("has `{found}` for `{asked}`")
+        Reason::ExactWord { query_word, memory_word } => {
+            format!("has `{memory_word}` for `{query_word}`")
         }
-        Reason::Misspelled { query_word: asked, memory_word: found } => {
-            format!("has `{found}`, probably for `{asked}`")
+        Reason::Misspelled { query_word, memory_word } => {
+            format!("has `{memory_word}`, probably for `{query_word}`")
         }
-        Reason::SimilarWord { query_word: asked, memory_word: found, .. } => {
-            format!("has `{found}`, near `{asked}`")
+        Reason::SimilarWord { query_word, memory_word, .. } => {
+            format!("has `{memory_word}`, near `{query_word}`")
         }
         Reason::Date => "is from the day or month asked for".to_owned(),
         Reason::Subject => "is about what is named".to_owned(),
-        Reason::SimilarText { similarity: nearness } => {
-            format!("is near to the prompt as a whole ({nearness:.2})")
+        Reason::SimilarText { similarity } => {
+            format!("is near to the prompt as a whole ({similarity:.2})")
         }
     };
     reasons.iter().map(reason).collect::<Vec<_>>().join("; ")

@@ -1,8 +1,8 @@
-//! Vectors from an endpoint: of entries ahead of time, of a prompt when it is asked.
+//! Vectors from an embedding endpoint: of entries ahead of time, of a prompt when it arrives.
 //!
-//! Entries are sent where nobody waits for them, each once, by one process at a time, and only what the
-//! corpus holds of them. A prompt is sent while somebody looks for what fits it. Whatever goes wrong, recall
-//! goes on by words; the endpoint is then left alone for a while.
+//! Entries are sent in the background, each once, by one process at a time, and only the parts that
+//! the corpus contains. A prompt is sent while recall runs. After any error, recall continues with
+//! words alone, and the endpoint is not called for a while.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,40 +32,40 @@ use crate::backoff::Backoff;
 use crate::config::Embeddings;
 use crate::runner::error_chain;
 
-/// Bytes of a file beside what memories take.
+/// Size in bytes of a file beside the data of memories.
 const FILE_OVERHEAD_BYTES: usize = 1_024;
 
-/// What an endpoint said, and how it is.
+/// The vectors of an endpoint, and its backoff.
 #[derive(Debug)]
 pub(super) struct EmbeddingIndex {
     embeddings: Embeddings,
     screen: Screen,
-    /// By whom and how vectors were made.
+    /// Digest of the model, the version and the rules that the vectors were made with.
     fingerprint: Revision,
     files: CacheDir,
-    /// Held by the process that asks for vectors of entries.
+    /// Held by the process that requests vectors of entries.
     lock: FileLock,
     vectors: RwLock<Vectors>,
-    /// What of each root is in its file.
+    /// Fingerprint of each root's vectors as written to its file.
     persisted_states: Mutex<HashMap<String, Revision>>,
     backoff: Mutex<Backoff>,
     prompt_vectors: Mutex<Cache<Digest, Arc<Vector>, PROMPT_VECTORS_KEPT>>,
-    /// Held by whoever asks for vectors of entries: those that the endpoint does not take.
+    /// Entries that the endpoint refused. Locked while vectors of entries are requested.
     rejected: tokio::sync::Mutex<HashSet<Digest>>,
-    /// Told when there may be entries without a vector.
+    /// Notified when there may be entries without a vector.
     pub(super) work_available: Notify,
 }
 
-/// What came of asking for vectors of entries.
+/// The result of requesting missing vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FillOutcome {
-    /// There is nothing more to ask for.
+    /// No vector is missing.
     Complete,
-    /// Somebody else is at it, or the endpoint fails: there is more, later.
+    /// Another task or process is requesting them, or the endpoint fails. Try again later.
     Incomplete,
 }
 
-/// Why a vector is none.
+/// The reason why a vector is not available.
 #[derive(Debug, thiserror::Error)]
 enum EmbeddingError {
     #[error(transparent)]
@@ -74,7 +74,7 @@ enum EmbeddingError {
     DimensionMismatch(#[from] DimensionMismatch),
 }
 
-/// A prompt's vector, and what it is compared with.
+/// A prompt's vector, with the index that it is compared with.
 #[derive(Clone)]
 pub(super) struct QueryVector<'a> {
     pub(super) index: &'a EmbeddingIndex,
@@ -82,13 +82,13 @@ pub(super) struct QueryVector<'a> {
 }
 
 impl QueryVector<'_> {
-    pub(super) fn dense_scores(&self, held: &CorpusState) -> DenseScores {
-        self.index.dense_scores(held, &self.vector)
+    pub(super) fn dense_scores(&self, state: &CorpusState) -> DenseScores {
+        self.index.dense_scores(state, &self.vector)
     }
 }
 
 impl EmbeddingIndex {
-    /// Returns one that knows nothing yet. Nothing that the screen objects to is ever sent.
+    /// Returns an index without vectors. Texts that the screen objects to are never sent.
     pub(super) fn new(
         embeddings: Embeddings,
         screen: Screen,
@@ -98,9 +98,9 @@ impl EmbeddingIndex {
         let rules = screen.fingerprint();
         let name = embeddings.endpoint.name();
         let version = env!("CARGO_PKG_VERSION");
-        let told = format!("{version}\n{rules}\n{EMBED_CHARS_MAX}\n{name}");
+        let identity = format!("{version}\n{rules}\n{EMBED_CHARS_MAX}\n{name}");
         Self {
-            fingerprint: Revision::digest(told.as_bytes()),
+            fingerprint: Revision::digest(identity.as_bytes()),
             embeddings,
             screen,
             files,
@@ -114,176 +114,179 @@ impl EmbeddingIndex {
         }
     }
 
-    /// How long somebody who waits for an answer does so for vectors.
+    /// Returns the maximum time that a caller waits for vectors.
     pub(super) const fn wait_max(&self) -> Duration {
         self.embeddings.wait
     }
 
-    /// Tells whether a prompt's vector may find more than its words do.
+    /// Checks whether a prompt's vector may find more than its words do.
     pub(super) fn is_usable(&self) -> bool {
         !self.is_backing_off() && !self.vectors.read().is_empty()
     }
 
-    /// Compares a prompt with what a corpus holds.
-    pub(super) fn dense_scores(&self, held: &CorpusState, prompt: &Vector) -> DenseScores {
+    /// Compares a prompt with the entries of a corpus.
+    pub(super) fn dense_scores(&self, state: &CorpusState, prompt: &Vector) -> DenseScores {
         let vectors = self.vectors.read();
-        let of = |path: &MemoryPath| held.memories.get(path).map(|read| read.revision);
-        held.corpus.dense_scores(prompt, |path| {
+        let of = |path: &MemoryPath| state.memories.get(path).map(|read| read.revision);
+        state.corpus.dense_scores(prompt, |path| {
             of(path).map_or_else(Vec::new, |revision| vectors.of_memory(&revision))
         })
     }
 
-    /// Returns the vector of a prompt, if the endpoint gives one in time. A prompt with a secret is not sent.
+    /// Returns the vector of a prompt, if the endpoint answers in time. A prompt with a secret is
+    /// not sent.
     pub(super) async fn embed_prompt(&self, prompt: &str) -> Option<Arc<Vector>> {
-        let sent: String = prompt.trim().chars().take(EMBED_CHARS_MAX).collect();
-        let digest = Digest::of(&sent);
-        if let Some(known) = self.prompt_vectors.lock().get(&digest) {
-            return Some(Arc::clone(known));
+        let text: String = prompt.trim().chars().take(EMBED_CHARS_MAX).collect();
+        let digest = Digest::of(&text);
+        if let Some(cached) = self.prompt_vectors.lock().get(&digest) {
+            return Some(Arc::clone(cached));
         }
-        if sent.is_empty() || self.is_backing_off() || self.has_secret(prompt) {
+        if text.is_empty() || self.is_backing_off() || self.has_secret(prompt) {
             return None;
         }
-        match self.embed(&[&sent], self.embeddings.wait).await {
+        match self.embed(&[&text], self.embeddings.wait).await {
             Ok(vectors) => {
                 let vector = Arc::new(vectors.into_iter().next()?);
                 self.prompt_vectors.lock().insert(digest, Arc::clone(&vector));
                 Some(vector)
             }
-            Err(trouble) => {
-                self.record_failure(&trouble);
+            Err(error) => {
+                self.record_failure(&error);
                 None
             }
         }
     }
 
-    /// Takes up what is kept of a corpus's roots, the first time.
-    pub(super) async fn load_from_disk(self: &Arc<Self>, followed: &LiveCorpus) {
+    /// Loads the cached vectors of a corpus's roots, on the first call.
+    pub(super) async fn load_from_disk(self: &Arc<Self>, corpus: &LiveCorpus) {
         let read = async || {
-            let (meaning, roots) = (Arc::clone(self), followed.roots.clone());
+            let (index, roots) = (Arc::clone(self), corpus.roots.clone());
             run_blocking(move || {
-                for (_, place) in &roots {
-                    drop(meaning.load_root(place));
+                for (_, root) in &roots {
+                    drop(index.load_root(root));
                 }
             })
             .await;
         };
-        followed.vectors_loaded.get_or_init(read).await;
+        corpus.vectors_loaded.get_or_init(read).await;
     }
 
-    /// Returns the memories with entries that have no vector and whose text was not read yet.
-    pub(super) fn paths_without_text(&self, followed: &LiveCorpus) -> Vec<MemoryPath> {
-        let (held, vectors) = (followed.read(), self.vectors.read());
-        let lacking = held
+    /// Returns the memories with missing vectors whose text was not read yet.
+    pub(super) fn paths_without_text(&self, corpus: &LiveCorpus) -> Vec<MemoryPath> {
+        let (state, vectors) = (corpus.read(), self.vectors.read());
+        let missing = state
             .memories
             .iter()
             .filter(|(_, read)| read.text.get().is_none() && !vectors.is_complete(&read.revision));
-        lacking.map(|(path, _)| path.clone()).collect()
+        missing.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Asks for the vectors of entries that have none, batch by batch, and keeps them.
-    pub(super) async fn embed_missing(self: &Arc<Self>, followed: &Arc<LiveCorpus>) -> FillOutcome {
-        let Ok(mut refused) = self.rejected.try_lock() else { return FillOutcome::Incomplete };
-        let seen = followed.generation.load(Ordering::SeqCst);
-        if followed.embedded_generation.load(Ordering::SeqCst) == seen {
+    /// Requests missing vectors of entries, batch by batch, and writes them to the cache.
+    pub(super) async fn embed_missing(self: &Arc<Self>, corpus: &Arc<LiveCorpus>) -> FillOutcome {
+        let Ok(mut rejected) = self.rejected.try_lock() else { return FillOutcome::Incomplete };
+        let generation = corpus.generation.load(Ordering::SeqCst);
+        if corpus.embedded_generation.load(Ordering::SeqCst) == generation {
             return FillOutcome::Complete;
         }
-        // All memories are looked at, which is for nothing where nobody can be asked.
+        // The scan below reads all memories, so it is skipped while the endpoint is in backoff.
         if self.is_backing_off() {
             return FillOutcome::Incomplete;
         }
-        self.load_from_disk(followed).await;
+        self.load_from_disk(corpus).await;
         let mut guard = None;
         let filled = loop {
-            let lacking = self.missing_entries(followed, &refused).await;
-            if lacking.is_empty() {
-                followed.embedded_generation.store(seen, Ordering::SeqCst);
+            let missing = self.missing_entries(corpus, &rejected).await;
+            if missing.is_empty() {
+                corpus.embedded_generation.store(generation, Ordering::SeqCst);
                 break FillOutcome::Complete;
             }
             if guard.is_none() {
                 guard = self.lock.try_acquire(LockMode::Exclusive).unwrap_or_else(|error| {
-                    // Where nothing can be kept, words alone do, and nothing is said each time.
+                    // Without the lock nothing can be cached, so recall uses words alone. Logged at
+                    // debug level because this repeats.
                     tracing::debug!(
                         error = error_chain(&error),
-                        "no entries are sent to the endpoint"
+                        "error while acquiring the lock of the vectors; no entries are sent to the endpoint"
                     );
                     None
                 });
             }
             if guard.is_none()
-                || self.embed_batches(lacking, &mut refused).await == FillOutcome::Incomplete
+                || self.embed_batches(missing, &mut rejected).await == FillOutcome::Incomplete
             {
                 break FillOutcome::Incomplete;
             }
         };
-        self.persist(followed).await;
+        self.persist(corpus).await;
         filled
     }
 
-    /// Keeps what is known of a corpus's memories, where that changed.
-    pub(super) async fn persist(self: &Arc<Self>, followed: &LiveCorpus) {
-        // Before that nobody knows what is in the files.
-        if !followed.vectors_loaded.initialized() {
+    /// Writes the vectors of a corpus's memories to their files, where they changed.
+    pub(super) async fn persist(self: &Arc<Self>, corpus: &LiveCorpus) {
+        // The contents of the files are unknown before they were loaded.
+        if !corpus.vectors_loaded.initialized() {
             return;
         }
-        let (meaning, roots) = (Arc::clone(self), followed.texts_by_root());
+        let (index, roots) = (Arc::clone(self), corpus.texts_by_root());
         run_blocking(move || {
-            for (place, entries) in &roots {
-                meaning.persist_root(place, entries);
+            for (root, entries) in &roots {
+                index.persist_root(root, entries);
             }
         })
         .await;
     }
 
-    /// Forgets what no memory of these corpora says.
+    /// Drops vectors of entries that none of these corpora contains.
     pub(super) fn retain_only(&self, corpora: &[Arc<LiveCorpus>]) {
         let mut memories = HashSet::new();
-        for followed in corpora {
-            memories.extend(followed.read().memories.values().map(|read| read.revision));
+        for corpus in corpora {
+            memories.extend(corpus.read().memories.values().map(|read| read.revision));
         }
         self.vectors.write().retain(&memories);
     }
 
-    /// Returns when the endpoint may be asked again, if it is left alone.
+    /// Returns the end of the backoff, if the endpoint is in backoff.
     pub(super) fn backoff_until(&self) -> Option<Instant> {
         self.backoff.lock().blocked_until()
     }
 
-    /// Asks for entries, a few at first: an endpoint that is slow answers them in time.
+    /// Requests vectors of entries, starting with a small batch so that a slow endpoint can answer
+    /// in time.
     async fn embed_batches(
         &self,
-        mut lacking: Vec<(Digest, String)>,
-        refused: &mut HashSet<Digest>,
+        mut missing: Vec<(Digest, String)>,
+        rejected: &mut HashSet<Digest>,
     ) -> FillOutcome {
-        let most = self.embeddings.batch.max(1);
-        let (mut size, mut refusals) = (EMBED_BATCH_FIRST.min(most), 0);
-        while !lacking.is_empty() {
-            let count = size.min(lacking.len());
-            let texts: Vec<&str> = lacking[..count].iter().map(|(_, text)| text.as_str()).collect();
+        let size_max = self.embeddings.batch.max(1);
+        let (mut size, mut refusals) = (EMBED_BATCH_FIRST.min(size_max), 0);
+        while !missing.is_empty() {
+            let count = size.min(missing.len());
+            let texts: Vec<&str> = missing[..count].iter().map(|(_, text)| text.as_str()).collect();
             match self.embed(&texts, EMBED_BATCH_WAIT).await {
                 Ok(found) => {
                     let mut vectors = self.vectors.write();
-                    for ((digest, _), vector) in lacking.drain(..count).zip(found) {
-                        if let Err(trouble) = vectors.insert(digest, vector) {
+                    for ((digest, _), vector) in missing.drain(..count).zip(found) {
+                        if let Err(error) = vectors.insert(digest, vector) {
                             drop(vectors);
-                            self.record_failure(&trouble.into());
+                            self.record_failure(&error.into());
                             return FillOutcome::Incomplete;
                         }
                     }
-                    (size, refusals) = ((size * 2).min(most), 0);
+                    (size, refusals) = ((size * 2).min(size_max), 0);
                 }
-                // One of them may be too much by itself, or all together.
+                // Either one text is too long, or all of them together.
                 Err(EmbeddingError::Endpoint(error)) if error.may_be_text_fault() && count > 1 => {
                     size = count / 2;
                 }
                 Err(EmbeddingError::Endpoint(error))
                     if error.may_be_text_fault() && refusals < EMBED_REFUSALS_MAX =>
                 {
-                    tracing::info!(%error, "an entry has no vector");
-                    refused.extend(lacking.drain(..count).map(|(digest, _)| digest));
+                    tracing::info!(%error, "the endpoint refused an entry; error ignored, the entry has no vector");
+                    rejected.extend(missing.drain(..count).map(|(digest, _)| digest));
                     refusals += 1;
                 }
-                Err(trouble) => {
-                    self.record_failure(&trouble);
+                Err(error) => {
+                    self.record_failure(&error);
                     return FillOutcome::Incomplete;
                 }
             }
@@ -306,28 +309,29 @@ impl EmbeddingIndex {
         Ok(vectors)
     }
 
-    /// Returns what is to be asked for, and notes what the entries of memories say. No more than can be kept.
+    /// Returns the entries to request, and stores the digests of all entries. Returns no more than
+    /// fits into the cache files.
     async fn missing_entries(
         self: &Arc<Self>,
-        followed: &LiveCorpus,
-        refused: &HashSet<Digest>,
+        corpus: &LiveCorpus,
+        rejected: &HashSet<Digest>,
     ) -> Vec<(Digest, String)> {
-        let (meaning, roots) = (Arc::clone(self), followed.texts_by_root());
-        let found = run_blocking(move || {
-            let mut lacking = Vec::new();
+        let (index, roots) = (Arc::clone(self), corpus.texts_by_root());
+        let entries = run_blocking(move || {
+            let mut missing = Vec::new();
             for (_, of_root) in &roots {
-                meaning.collect_missing(of_root, &mut lacking);
+                index.collect_missing(of_root, &mut missing);
             }
-            lacking
+            missing
         });
-        let (mut found, mut seen) = (found.await.unwrap_or_default(), HashSet::new());
-        found.retain(|(digest, _)| !refused.contains(digest) && seen.insert(*digest));
-        found
+        let (mut entries, mut seen) = (entries.await.unwrap_or_default(), HashSet::new());
+        entries.retain(|(digest, _)| !rejected.contains(digest) && seen.insert(*digest));
+        entries
     }
 
-    fn collect_missing(&self, of_root: &RootTexts, lacking: &mut Vec<(Digest, String)>) {
+    fn collect_missing(&self, root_texts: &RootTexts, missing: &mut Vec<(Digest, String)>) {
         let mut bytes = FILE_OVERHEAD_BYTES;
-        for (revision, text) in of_root {
+        for (revision, text) in root_texts {
             let texts = match text {
                 Some(text) if !self.vectors.read().is_complete(revision) => {
                     passages(text, &self.screen, EMBED_CHARS_MAX)
@@ -345,30 +349,31 @@ impl EmbeddingIndex {
                 return;
             }
             let new = digests.iter().copied().zip(texts);
-            lacking.extend(new.filter(|(digest, text)| !text.is_empty() && !vectors.has(digest)));
+            missing.extend(new.filter(|(digest, text)| !text.is_empty() && !vectors.has(digest)));
         }
     }
 
-    /// Takes in what is kept of a root, and returns it. What is not whole is asked for anew.
-    fn load_root(&self, place: &str) -> Option<Vec<u8>> {
-        let bytes = self.files.read(&self.file_name(place))?;
+    /// Loads the cached vectors of a root, and returns the bytes. Entries of a damaged file are
+    /// requested again.
+    fn load_root(&self, root: &str) -> Option<Vec<u8>> {
+        let bytes = self.files.read(&self.file_name(root))?;
         self.vectors.write().merge_packed(&bytes, &self.fingerprint)?;
         Some(bytes)
     }
 
-    fn persist_root(&self, place: &str, of_root: &RootTexts) {
-        let revisions: Vec<Revision> = of_root.iter().map(|(revision, _)| *revision).collect();
-        let is_kept = |state| {
+    fn persist_root(&self, root: &str, root_texts: &RootTexts) {
+        let revisions: Vec<Revision> = root_texts.iter().map(|(revision, _)| *revision).collect();
+        let is_persisted = |state| {
             self.persisted_states
                 .lock()
-                .insert(place.to_owned(), state)
-                .is_some_and(|kept| kept == state)
+                .insert(root.to_owned(), state)
+                .is_some_and(|persisted| persisted == state)
         };
-        if is_kept(self.vectors.read().fingerprint_of(&revisions)) {
+        if is_persisted(self.vectors.read().fingerprint_of(&revisions)) {
             return;
         }
-        // Another process may have kept what is not known here.
-        let before = self.load_root(place);
+        // Another process may have cached vectors that are not loaded here.
+        let cached = self.load_root(root);
         let packed = {
             let vectors = self.vectors.read();
             let mut bytes = FILE_OVERHEAD_BYTES;
@@ -377,19 +382,19 @@ impl EmbeddingIndex {
                 bytes <= VECTORS_FILE_BYTES_MAX
             };
             let fitting: Vec<Revision> = revisions.iter().take_while(fits).copied().collect();
-            let is_any = vectors.has_any(&fitting) || before.is_some();
+            let is_any = vectors.has_any(&fitting) || cached.is_some();
             is_any.then(|| vectors.pack(&fitting, &self.fingerprint))
         };
-        let Some(packed) = packed.filter(|packed| before.as_ref() != Some(packed)) else { return };
-        if let Err(error) = self.files.write(&self.file_name(place), &packed) {
-            tracing::warn!(%error, "vectors cannot be kept");
+        let Some(packed) = packed.filter(|packed| cached.as_ref() != Some(packed)) else { return };
+        if let Err(error) = self.files.write(&self.file_name(root), &packed) {
+            tracing::warn!(%error, "error while writing vectors to their cache file");
         }
     }
 
-    /// The name of a root's file: whose vectors of which root they are.
-    fn file_name(&self, place: &str) -> String {
-        let told = format!("{place}\n{}", self.embeddings.endpoint.name());
-        Revision::digest(told.as_bytes()).to_string().chars().take(DIGEST_CHARS).collect()
+    /// Returns the name of a root's file, from the root and the endpoint.
+    fn file_name(&self, root: &str) -> String {
+        let identity = format!("{root}\n{}", self.embeddings.endpoint.name());
+        Revision::digest(identity.as_bytes()).to_string().chars().take(DIGEST_CHARS).collect()
     }
 
     fn has_secret(&self, prompt: &str) -> bool {
@@ -397,10 +402,13 @@ impl EmbeddingIndex {
         findings.iter().any(|finding| finding.family == Family::Secrets)
     }
 
-    /// Notes that the endpoint is of no use, and says so, once until it is asked again.
-    fn record_failure(&self, trouble: &EmbeddingError) {
+    /// Starts a backoff after an error, and logs it once per backoff.
+    fn record_failure(&self, error: &EmbeddingError) {
         let Some(delay) = self.backoff.lock().record_failure() else { return };
-        tracing::warn!(error = error_chain(trouble), "recall goes by words alone for {delay:?}");
+        tracing::warn!(
+            error = error_chain(error),
+            "embedding endpoint failed; recall uses words alone for {delay:?}"
+        );
     }
 
     fn is_backing_off(&self) -> bool {

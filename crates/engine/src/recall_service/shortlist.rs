@@ -1,8 +1,8 @@
-//! What a model may choose from when it chooses what is recalled.
+//! The shortlist of a recall: the candidates that a model may choose from.
 //!
-//! A shortlist has more than is shown: the best memories whether or not they fit well enough. Nothing is on it that a
-//! model must not see unasked or that would have to leave this machine against the rules: what nobody here reviewed, and
-//! memories in which screening sees anything.
+//! It is longer than what is shown: the best memories, whether or not they reach the threshold. It
+//! excludes memories that a model must not see unasked or that must not leave this machine:
+//! unreviewed ones, and those with any screening finding.
 
 use std::collections::HashSet;
 
@@ -22,15 +22,15 @@ use super::corpus::{CachedMemory, CorpusState, LiveCorpus, retrieved_memory, run
 use super::embeddings::QueryVector;
 use crate::retriever::{RecallQuery, RetrievedMemory, ShownSet};
 
-/// Characters of a memory's type that a model is shown.
+/// Maximum length in characters of a memory's type as shown to a model.
 const KIND_CHARS_MAX: usize = 40;
 
-/// What is recalled without a model, and what a model may choose from.
+/// The result of recall without a model, and the candidates that a model may choose from.
 #[derive(Debug, Default)]
 pub(crate) struct Shortlist {
-    /// What the ranker decides.
+    /// The memories chosen by the ranker.
     pub(crate) ranked: Vec<RetrievedMemory>,
-    /// What may be sent, the ranker's own first.
+    /// The candidates that may be sent, the ranker's choices first.
     pub(crate) candidates: Vec<ShortlistEntry>,
 }
 
@@ -38,144 +38,150 @@ pub(crate) struct Shortlist {
 #[derive(Debug)]
 pub(crate) struct ShortlistEntry {
     pub(crate) memory: RetrievedMemory,
-    /// What the model is shown of it.
+    /// The part of it that the model is shown.
     pub(crate) candidate: RerankCandidate,
 }
 
 impl RecallService {
-    /// Tells whether a model would have more than one memory to choose from, as far as that is known here and now.
-    pub(crate) fn has_choice(&self, asked: &RecallQuery) -> bool {
-        let followed = self.live_corpus(&asked.memories);
-        let Some(held) = followed.state.try_read() else { return true };
-        held.shortlist(&asked.prompt, None, &asked.except).len() > 1
+    /// Checks whether a model would have more than one candidate, as far as the corpus in memory
+    /// tells.
+    pub(crate) fn has_choice(&self, query: &RecallQuery) -> bool {
+        let corpus = self.live_corpus(&query.memories);
+        let Some(state) = corpus.state.try_read() else { return true };
+        state.shortlist(&query.prompt, None, &query.except).len() > 1
     }
 
-    /// Returns what fits a prompt, and what a model may choose from instead.
+    /// Returns the memories that fit a prompt, and the candidates that a model may choose from
+    /// instead.
     pub(crate) async fn shortlist(
         &self,
-        asked: &RecallQuery,
+        query: &RecallQuery,
         stop: &CancellationToken,
     ) -> Result<Shortlist, StoreError> {
-        if !asked.memories.features().has(Feature::Recall) {
+        if !query.memories.features().has(Feature::Recall) {
             return Ok(Shortlist::default());
         }
-        let followed = self.live_corpus(&asked.memories);
-        self.update(&followed, &asked.memories).await?;
+        let corpus = self.live_corpus(&query.memories);
+        self.update(&corpus, &query.memories).await?;
         if stop.is_cancelled() {
             return Ok(Shortlist::default());
         }
-        let alike = self.query_vector(&followed, &asked.prompt).await;
-        let found = followed.retrieve_unrequested(asked, alike.as_ref()).await;
-        let hits = followed.shortlist_with_texts(asked, alike.as_ref()).await;
-        let candidates = screen_candidates(hits, &found, self.screen.clone()).await;
-        Ok(Shortlist { ranked: found, candidates })
+        let query_vector = self.query_vector(&corpus, &query.prompt).await;
+        let ranked = corpus.retrieve_unrequested(query, query_vector.as_ref()).await;
+        let hits = corpus.shortlist_with_texts(query, query_vector.as_ref()).await;
+        let candidates = screen_candidates(hits, &ranked, self.screen.clone()).await;
+        Ok(Shortlist { ranked, candidates })
     }
 
-    /// Leaves out what was changed, removed or is no longer shown unasked since it was found.
+    /// Removes memories that were changed or removed since they were found, or may no longer be
+    /// shown unasked.
     pub(crate) async fn retain_current(
         &self,
-        asked: &RecallQuery,
-        found: &mut Vec<RetrievedMemory>,
+        query: &RecallQuery,
+        memories: &mut Vec<RetrievedMemory>,
     ) -> Result<(), StoreError> {
-        let followed = self.live_corpus(&asked.memories);
-        self.update(&followed, &asked.memories).await?;
-        let held = followed.read();
-        found.retain(|found| {
-            let read = held.memories.get(&found.path);
-            read.is_some_and(|read| read.revision == found.revision)
-                && !held.is_hidden_unrequested(&found.path)
+        let corpus = self.live_corpus(&query.memories);
+        self.update(&corpus, &query.memories).await?;
+        let state = corpus.read();
+        memories.retain(|memories| {
+            let read = state.memories.get(&memories.path);
+            read.is_some_and(|read| read.revision == memories.revision)
+                && !state.is_hidden_unrequested(&memories.path)
         });
         Ok(())
     }
 }
 
 impl LiveCorpus {
-    /// Returns what fits, of what may be shown to somebody who did not ask and was not shown it yet.
+    /// Returns the memories that fit a prompt, except those that must not be shown unasked and
+    /// those already shown.
     pub(super) async fn retrieve_unrequested(
         &self,
-        asked: &RecallQuery,
-        alike: Option<&QueryVector<'_>>,
+        query: &RecallQuery,
+        query_vector: Option<&QueryVector<'_>>,
     ) -> Vec<RetrievedMemory> {
-        let ranking = self.rank_unrequested(asked, |held| Some(alike?.dense_scores(held)));
-        self.top(&asked.memories, &ranking).await
+        let ranking = self.rank_unrequested(query, |state| Some(query_vector?.dense_scores(state)));
+        self.top(&query.memories, &ranking).await
     }
 
-    /// Returns the shortlist with the texts of its memories. Texts that changed meanwhile are left out.
+    /// Returns the shortlist with the texts of its memories. Memories that changed in the meantime
+    /// are left out.
     async fn shortlist_with_texts(
         &self,
-        asked: &RecallQuery,
-        alike: Option<&QueryVector<'_>>,
+        query: &RecallQuery,
+        query_vector: Option<&QueryVector<'_>>,
     ) -> Vec<(MemoryHit, CachedMemory)> {
         let list = || {
-            let held = self.read();
-            let likeness = alike.map(|alike| alike.dense_scores(&held));
-            let listed = held.shortlist(&asked.prompt, likeness.as_ref(), &asked.except);
+            let state = self.read();
+            let dense_scores = query_vector.map(|query_vector| query_vector.dense_scores(&state));
+            let listed = state.shortlist(&query.prompt, dense_scores.as_ref(), &query.except);
             listed.into_iter().map(|(hit, read)| (hit, read.clone())).collect::<Vec<_>>()
         };
         let listed = list();
-        let without = listed.iter().filter(|(_, read)| read.text.get().is_none());
-        let without: Vec<MemoryPath> = without.map(|(hit, _)| hit.path.clone()).collect();
-        if without.is_empty() {
+        let missing = listed.iter().filter(|(_, read)| read.text.get().is_none());
+        let missing: Vec<MemoryPath> = missing.map(|(hit, _)| hit.path.clone()).collect();
+        if missing.is_empty() {
             return listed;
         }
-        self.read_texts(&asked.memories, &without).await;
+        self.read_texts(&query.memories, &missing).await;
         list()
     }
 }
 
 impl CorpusState {
-    /// Returns the memories that come nearest to a prompt, whether or not one fits, and that a model may see.
+    /// Returns the best memories for a prompt that a model may see, whether or not they reach the
+    /// threshold.
     fn shortlist(
         &self,
         prompt: &str,
-        likeness: Option<&recall::DenseScores>,
+        dense_scores: Option<&recall::DenseScores>,
         except: &ShownSet,
     ) -> Vec<(MemoryHit, &CachedMemory)> {
-        // Twice as many, since those that were shown make room.
+        // Twice the maximum, because memories shown before are removed.
         let limit = 2 * RERANK_CANDIDATES_MAX;
         let options = RankOptions { limit, abstain: false, ..RankOptions::default() };
-        let mut found = self.find(prompt, likeness, &options);
-        found.retain(|(hit, read)| {
+        let mut ranked = self.find(prompt, dense_scores, &options);
+        ranked.retain(|(hit, read)| {
             !self.unreviewed.contains_key(&hit.path) && !except.contains(&hit.path, &read.revision)
         });
-        found
+        ranked
     }
 }
 
-/// Returns what of it may be sent, those that were found first.
+/// Returns the candidates that may be sent, those chosen by the ranker first.
 async fn screen_candidates(
     hits: Vec<(MemoryHit, CachedMemory)>,
-    found: &[RetrievedMemory],
+    ranked: &[RetrievedMemory],
     screen: Screen,
 ) -> Vec<ShortlistEntry> {
-    let first: HashSet<(MemoryPath, Revision)> =
-        found.iter().map(|found| (found.path.clone(), found.revision)).collect();
-    // Long memories take a processor for a while.
+    let ranked_keys: HashSet<(MemoryPath, Revision)> =
+        ranked.iter().map(|ranked| (ranked.path.clone(), ranked.revision)).collect();
+    // Screening long memories takes CPU time.
     let candidates = run_blocking(move || {
-        let (mut of_ranker, mut others) = (Vec::new(), Vec::new());
+        let (mut chosen, mut others) = (Vec::new(), Vec::new());
         for (hit, read) in hits {
-            if of_ranker.len() + others.len() == RERANK_CANDIDATES_MAX {
+            if chosen.len() + others.len() == RERANK_CANDIDATES_MAX {
                 break;
             }
             let Some(text) = read.text.get() else { continue };
             if !screen.check(text, TextAuthor::Agent).is_empty() {
                 continue;
             }
-            let is_first = first.contains(&(hit.path.clone(), read.revision));
+            let is_chosen = ranked_keys.contains(&(hit.path.clone(), read.revision));
             let shown = rerank_candidate(&hit, text);
             let candidate = ShortlistEntry {
                 memory: retrieved_memory(hit, &read, text, None),
                 candidate: shown,
             };
-            if is_first { of_ranker.push(candidate) } else { others.push(candidate) }
+            if is_chosen { chosen.push(candidate) } else { others.push(candidate) }
         }
-        of_ranker.extend(others);
-        of_ranker
+        chosen.extend(others);
+        chosen
     });
     candidates.await.unwrap_or_default()
 }
 
-/// Returns what a model is shown of a memory.
+/// Returns the part of a memory that a model is shown.
 fn rerank_candidate(hit: &MemoryHit, text: &str) -> RerankCandidate {
     let head = document::parse_header(text.as_bytes());
     let scope = hit.path.mount().map(|mount| mount.to_string());

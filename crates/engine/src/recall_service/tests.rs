@@ -1,4 +1,4 @@
-//! Tests of what is let go of when nothing happens, and of how often is ranked.
+//! Tests of eviction after a quiet period, and of the number of rankings per prompt.
 
 use memory::command::MemoryCommand;
 use memory::path::Layout;
@@ -10,7 +10,7 @@ use super::*;
 use crate::{BindingRequest, Config, Engine};
 
 #[tokio::test]
-async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_stays() {
+async fn an_outdated_corpus_is_evicted_after_a_while_and_a_current_one_stays() {
     let home = tempfile::tempdir().unwrap();
     let folders = BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
@@ -72,7 +72,7 @@ async fn a_process_that_ends_with_the_answer_ranks_a_prompt_once() {
     engine.recaller().prepare(&memories).await.unwrap();
     engine.close().await;
 
-    // The next process has the corpus without the texts, and reads those that it shows.
+    // The next process loads the corpus without texts, and reads those that it shows.
     let engine = open();
     let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
     let conversations = engine.conversations(engine.recaller());

@@ -1,8 +1,10 @@
-//! Vectors of what entries say, by a digest of it, and their form in the state folder.
+//! Vectors of entries, keyed by a digest of the entry's text, and their file format in the state
+//! folder.
 //!
-//! They are made of memories by somebody who may want money for it, so nothing is asked for twice; for all else they
-//! are derived and may go at any time. A file has no text: digests of entries, vectors, and which entries a
-//! memory of some revision has. Bytes that are not whole, or were made by other rules, are as good as none.
+//! Embeddings may cost money, so no text is embedded twice. Otherwise they are derived data that
+//! can be dropped at any time. A file contains no texts: only digests of entries, vectors, and the
+//! list of entries of each memory revision. A file that is damaged, or that another version or
+//! model wrote, is ignored.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,31 +13,31 @@ use memory::document::Revision;
 use model::DIMENSIONS_MAX;
 use recall::Vector;
 
-/// How many bytes of a digest tell a text from others.
+/// Length in bytes of a digest of an entry.
 const DIGEST_BYTES: usize = 16;
 const REVISION_BYTES: usize = 32;
 const NUMBER_BYTES: usize = 4;
-/// Which form the bytes have.
+/// Version mark at the start of a file.
 const FORMAT_MARK: &[u8] = b"QVEC1";
-/// What a text without a vector says of it.
+/// Flag of an entry without a vector.
 const VECTOR_ABSENT: u8 = 0;
 const VECTOR_PRESENT: u8 = 1;
 
-/// A digest of what an entry says.
+/// A digest of an entry's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Digest([u8; DIGEST_BYTES]);
 
 impl Digest {
     pub(super) fn of(text: &str) -> Self {
         let digest = Revision::digest(text.as_bytes());
-        Self(std::array::from_fn(|at| digest.as_bytes()[at]))
+        Self(std::array::from_fn(|index| digest.as_bytes()[index]))
     }
 }
 
-/// A vector that cannot be compared with those at hand.
+/// An error for a vector whose length differs from the stored ones.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "it gives vectors of {found} numbers, and those at hand have {known}; if the model was changed, remove the folder \
+    "the endpoint returned vectors of {found} numbers, but the stored ones have {known}; if the model was changed, remove the folder \
      `vectors` from the state folder"
 )]
 pub(super) struct DimensionMismatch {
@@ -43,61 +45,61 @@ pub(super) struct DimensionMismatch {
     found: usize,
 }
 
-/// Vectors at hand, all as long.
+/// Vectors in memory, all of the same length.
 #[derive(Debug, Default)]
 pub(super) struct Vectors {
     by_text: HashMap<Digest, Vector>,
-    /// What the entries of a memory say, in their order.
+    /// Digests of the entries of a memory, in order.
     by_memory: HashMap<Revision, Arc<[Digest]>>,
-    /// How many numbers each has; 0 as long as there is none.
+    /// Length of each vector; 0 if there is none yet.
     dimensions: usize,
 }
 
 impl Vectors {
-    /// Tells whether there is none.
+    /// Checks whether there are no vectors.
     pub(super) fn is_empty(&self) -> bool {
         self.by_text.is_empty()
     }
 
-    /// Tells whether an entry that says this has a vector.
+    /// Checks whether an entry with this digest has a vector.
     pub(super) fn has(&self, digest: &Digest) -> bool {
         self.by_text.contains_key(digest)
     }
 
-    /// Returns the vectors of a memory's entries, in their order; of none if it is not known.
+    /// Returns the vectors of a memory's entries, in order; empty for an unknown memory.
     pub(super) fn of_memory(&self, revision: &Revision) -> Vec<Option<&Vector>> {
         let digests = self.by_memory.get(revision).map_or(&[][..], |digests| digests);
         digests.iter().map(|digest| self.by_text.get(digest)).collect()
     }
 
-    /// Returns what the entries of a memory say; `None` if it is not known.
+    /// Returns the digests of a memory's entries; `None` for an unknown memory.
     pub(super) fn entry_digests(&self, revision: &Revision) -> Option<&Arc<[Digest]>> {
         self.by_memory.get(revision)
     }
 
-    /// Tells whether all entries of a memory have a vector.
+    /// Checks whether all entries of a memory have a vector.
     pub(super) fn is_complete(&self, revision: &Revision) -> bool {
         let listed = self.by_memory.get(revision);
         listed.is_some_and(|digests| digests.iter().all(|digest| self.has(digest)))
     }
 
-    /// Tells whether an entry of these memories has a vector.
+    /// Checks whether any entry of these memories has a vector.
     pub(super) fn has_any(&self, memories: &[Revision]) -> bool {
         memories.iter().any(|revision| self.of_memory(revision).iter().any(Option::is_some))
     }
 
-    /// Notes what the entries of a memory say.
+    /// Stores the digests of a memory's entries.
     pub(super) fn set_entries(&mut self, revision: Revision, digests: Arc<[Digest]>) {
         self.by_memory.insert(revision, digests);
     }
 
-    /// Tells whether a vector can be compared with those at hand.
+    /// Checks whether a vector has the same length as the stored ones.
     pub(super) fn check(&self, vector: &Vector) -> Result<(), DimensionMismatch> {
         let (known, found) = (self.dimensions, vector.dimensions());
         if known == 0 || known == found { Ok(()) } else { Err(DimensionMismatch { known, found }) }
     }
 
-    /// Takes a vector in.
+    /// Adds a vector.
     pub(super) fn insert(
         &mut self,
         digest: Digest,
@@ -109,7 +111,7 @@ impl Vectors {
         Ok(())
     }
 
-    /// Forgets all but these memories.
+    /// Drops the data of all other memories.
     pub(super) fn retain(&mut self, memories: &HashSet<Revision>) {
         self.by_memory.retain(|revision, _| memories.contains(revision));
         let digests: HashSet<Digest> =
@@ -120,50 +122,50 @@ impl Vectors {
         }
     }
 
-    /// Returns how many bytes a memory with so many entries may take in a file.
+    /// Returns the maximum size in a file of a memory with `entries` entries.
     pub(super) const fn bytes_of(&self, entries: usize) -> usize {
         let dimensions = if self.dimensions == 0 { DIMENSIONS_MAX } else { self.dimensions };
         REVISION_BYTES + NUMBER_BYTES + entries * (NUMBER_BYTES + DIGEST_BYTES + 1 + dimensions)
     }
 
-    /// Returns what tells one state of these memories from another.
+    /// Returns a digest of the vectors available for these memories, to detect changes.
     pub(super) fn fingerprint_of(&self, memories: &[Revision]) -> Revision {
-        let mut told = Vec::new();
+        let mut bytes = Vec::new();
         for revision in memories {
             let of_memory = self.of_memory(revision);
             let with = of_memory.iter().flatten().count();
-            told.extend_from_slice(revision.as_bytes());
-            told.extend_from_slice(&u32_bytes(with));
-            told.extend_from_slice(&u32_bytes(of_memory.len()));
+            bytes.extend_from_slice(revision.as_bytes());
+            bytes.extend_from_slice(&u32_bytes(with));
+            bytes.extend_from_slice(&u32_bytes(of_memory.len()));
         }
-        Revision::digest(&told)
+        Revision::digest(&bytes)
     }
 
-    /// Returns what is known of these memories as bytes, in which `of` says by whom and how it was made.
+    /// Encodes the data of these memories; `of` is the fingerprint of the model and the rules.
     pub(super) fn pack(&self, memories: &[Revision], of: &Revision) -> Vec<u8> {
-        let (mut texts, mut places) = (Vec::new(), HashMap::new());
+        let (mut texts, mut indexes) = (Vec::new(), HashMap::new());
         let mut lists = Vec::new();
-        let mut listed = 0;
+        let mut memory_count = 0;
         for revision in memories {
             let Some(digests) = self.by_memory.get(revision) else { continue };
-            listed += 1;
+            memory_count += 1;
             lists.extend_from_slice(revision.as_bytes());
             lists.extend_from_slice(&u32_bytes(digests.len()));
             for digest in digests.iter() {
-                let next = places.len();
-                let place = *places.entry(*digest).or_insert_with(|| {
+                let next = indexes.len();
+                let index = *indexes.entry(*digest).or_insert_with(|| {
                     self.pack_text(digest, &mut texts);
                     next
                 });
-                lists.extend_from_slice(&u32_bytes(place));
+                lists.extend_from_slice(&u32_bytes(index));
             }
         }
         let mut rest = of.as_bytes().to_vec();
-        for number_of in [self.dimensions, places.len()] {
-            rest.extend_from_slice(&u32_bytes(number_of));
+        for number in [self.dimensions, indexes.len()] {
+            rest.extend_from_slice(&u32_bytes(number));
         }
         rest.append(&mut texts);
-        rest.extend_from_slice(&u32_bytes(listed));
+        rest.extend_from_slice(&u32_bytes(memory_count));
         rest.append(&mut lists);
         [FORMAT_MARK, Revision::digest(&rest).as_bytes(), &rest].concat()
     }
@@ -179,8 +181,8 @@ impl Vectors {
         }
     }
 
-    /// Takes in what [`pack`](Self::pack) gave, if it is whole, of the same origin, and can be compared with what is
-    /// at hand; `None` if not, and then nothing is taken in.
+    /// Adds data encoded by [`pack`](Self::pack). Returns `None` and changes nothing if it is
+    /// damaged, has another fingerprint, or has vectors of another length.
     pub(super) fn merge_packed(&mut self, bytes: &[u8], of: &Revision) -> Option<()> {
         let rest = bytes.strip_prefix(FORMAT_MARK)?;
         let (sum, rest) = rest.split_first_chunk::<REVISION_BYTES>()?;
@@ -221,7 +223,7 @@ fn u32_bytes(of: usize) -> [u8; NUMBER_BYTES] {
     u32::try_from(of).expect("the bytes of a file are bounded").to_le_bytes()
 }
 
-/// Bytes that are read from their beginning.
+/// A reader of bytes from the start.
 struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -254,7 +256,8 @@ mod tests {
         Revision::digest(of.as_bytes())
     }
 
-    /// Two memories: one of two entries, and one of an entry of the first and one without a vector.
+    /// Two memories: one with two entries, one that shares an entry with it and has one without a
+    /// vector.
     fn sample() -> (Vectors, [Revision; 2]) {
         let [a, b, c] = ["a", "b", "c"].map(Digest::of);
         let memories = ["one", "other"].map(revision);
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_there_again() {
+    fn packed_vectors_are_restored() {
         let (vectors, memories) = sample();
         let of = revision("rules");
         let bytes = vectors.pack(&memories, &of);
@@ -282,12 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_memories_hold_is_packed_and_kept_at_hand() {
+    fn only_vectors_of_existing_entries_are_packed_and_retained() {
         let (mut vectors, memories) = sample();
         let of = revision("rules");
         let mut read = Vectors::default();
         read.merge_packed(&vectors.pack(&memories[1..], &of), &of).unwrap();
-        assert!(!read.has(&Digest::of("b")), "no memory of these says that");
+        assert!(!read.has(&Digest::of("b")), "none of the memories has that entry");
         vectors.retain(&HashSet::from([memories[1]]));
         assert_eq!((vectors.has(&Digest::of("a")), vectors.has(&Digest::of("b"))), (true, false));
         vectors.retain(&HashSet::new());
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_whole_or_of_other_rules_are_passed_over() {
+    fn damaged_bytes_and_other_fingerprints_are_ignored() {
         let (vectors, memories) = sample();
         let of = revision("rules");
         let bytes = vectors.pack(&memories, &of);
@@ -312,18 +315,18 @@ mod tests {
     }
 
     #[test]
-    fn bytes_with_a_sum_that_fits_are_read_within_bounds() {
+    fn bytes_with_a_matching_checksum_are_read_within_bounds() {
         let (vectors, memories) = sample();
         let of = revision("rules");
         let bytes = vectors.pack(&memories, &of);
-        let at = FORMAT_MARK.len() + REVISION_BYTES;
-        for place in at + REVISION_BYTES..bytes.len() {
+        let start = FORMAT_MARK.len() + REVISION_BYTES;
+        for index in start + REVISION_BYTES..bytes.len() {
             let mut other = bytes.clone();
-            other[place] = other[place].wrapping_add(0x7F);
-            let sum = Revision::digest(&other[at..]);
-            other[FORMAT_MARK.len()..at].copy_from_slice(sum.as_bytes());
+            other[index] = other[index].wrapping_add(0x7F);
+            let sum = Revision::digest(&other[start..]);
+            other[FORMAT_MARK.len()..start].copy_from_slice(sum.as_bytes());
             let mut read = Vectors::default();
-            // Whatever it says, reading ends, and what is read can be used.
+            // Whatever the bytes say, reading must end and give usable data.
             read.merge_packed(&other, &of);
             for memory in &memories {
                 assert!(read.of_memory(memory).len() <= bytes.len());

@@ -1,4 +1,7 @@
-//! Why a task was given up: a code of a closed list, its sentence, and what may be told beside it.
+//! Errors of tasks: a code from a closed list, its public message, and optional details without
+//! secrets.
+//!
+//! Codes and messages are part of the wire format.
 
 use agents::{AgentError, RememberError};
 use memory::error_code::MemoryErrorCode;
@@ -6,18 +9,18 @@ use memory::error_code::MemoryErrorCode;
 use super::TaskKind;
 use super::redaction::redact_for_display;
 
-/// Why a task was given up, in one word that programs may rely on.
+/// A stable error code of a task.
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskErrorCode {
     /// Memory is off for the workspace.
     ManagedMemoryUnavailable,
-    /// An edit named something outside of the memories.
+    /// An edit named a path outside of the memories.
     RememberPathEscape,
     /// Remembering failed.
     RememberFailed,
-    /// The scope that was asked for cannot be written.
+    /// The requested scope cannot be written.
     RememberScopeMismatch,
     /// Forgetting failed.
     ForgetFailed,
@@ -25,20 +28,20 @@ pub enum TaskErrorCode {
     DreamFailed,
     /// Reviewing failed.
     ReviewFailed,
-    /// It took too long.
+    /// The task exceeded its time limit.
     Timeout,
-    /// Somebody took it back.
+    /// The task was cancelled.
     Cancelled,
-    /// The workspace is gone.
+    /// The workspace was removed.
     WorkspaceRemoved,
-    /// The model that was to do it cannot be reached.
+    /// The model for the task cannot be reached.
     ModelUnavailable,
-    /// The text is one that may not become a memory.
+    /// Screening refused the text.
     Screened,
 }
 
 impl TaskErrorCode {
-    /// Returns the code for a task of this kind that failed for no reason with a code of its own.
+    /// Returns the general error code of a task of this kind.
     pub const fn failed(kind: TaskKind) -> Self {
         match kind {
             TaskKind::Remember => Self::RememberFailed,
@@ -48,12 +51,12 @@ impl TaskErrorCode {
         }
     }
 
-    /// Returns the public word.
+    /// Returns the code as text.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Returns the public sentence.
+    /// Returns the public message of the code.
     pub const fn message(self) -> &'static str {
         match self {
             Self::ManagedMemoryUnavailable => "Managed memory is off for this workspace.",
@@ -72,40 +75,39 @@ impl TaskErrorCode {
     }
 }
 
-/// Why a task was given up.
+/// The error with which a task failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .code.message())]
 pub struct TaskError {
     /// The code.
     pub code: TaskErrorCode,
-    /// What the store says went wrong, if that is why.
+    /// The error of the store that caused it, if any.
     pub cause: Option<MemoryErrorCode>,
-    /// More, cleaned: no credentials, no control characters, not long.
+    /// Details without credentials and control characters, cut to a limit.
     details: Option<String>,
 }
 
 impl TaskError {
-    /// Returns an error that says no more than its code.
+    /// Returns an error without details.
     pub const fn new(code: TaskErrorCode) -> Self {
         Self { code, cause: None, details: None }
     }
 
-    /// Returns the error with what the store says went wrong.
+    /// Adds the error of the store that caused it.
     #[must_use]
     pub const fn caused_by(mut self, cause: MemoryErrorCode) -> Self {
         self.cause = Some(cause);
         self
     }
 
-    /// Returns the error with more to tell. Credentials, control characters and what is too long are
-    /// taken out of it.
+    /// Adds details. Credentials and control characters are removed, and long texts are cut.
     #[must_use]
     pub fn with_details(mut self, details: &str) -> Self {
         self.details = redact_for_display(details);
         self
     }
 
-    /// Says why a model did not do a task of this kind.
+    /// Converts an error of a model into the error of a task of this kind.
     pub(crate) fn from_agent(kind: TaskKind, error: &AgentError) -> Self {
         let code = match error {
             AgentError::Deadline(_) => TaskErrorCode::Timeout,
@@ -115,7 +117,7 @@ impl TaskError {
         Self::new(code).with_details(&error.to_string())
     }
 
-    /// Returns what is known beside the code.
+    /// Returns the details, if any.
     pub fn details(&self) -> Option<&str> {
         self.details.as_deref()
     }

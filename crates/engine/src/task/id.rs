@@ -1,4 +1,4 @@
-//! Names of tasks and clients, as they come from outside.
+//! Ids of tasks and clients, parsed from untrusted text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::TaskKind;
 
-/// The name of a task: its kind and a random UUID, `remember-<uuid>`.
+/// The id of a task: its kind and a random UUID, `remember-<uuid>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
     text: String,
@@ -16,17 +16,17 @@ pub struct TaskId {
 }
 
 impl TaskId {
-    /// Returns a name that no other task has.
+    /// Returns a new, unique id.
     pub fn new(kind: TaskKind) -> Self {
         Self { text: format!("{kind}-{}", Uuid::new_v4()), kind }
     }
 
-    /// Returns the name as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns the kind that it begins with.
+    /// Returns the kind that it starts with.
     pub const fn kind(&self) -> TaskKind {
         self.kind
     }
@@ -38,20 +38,20 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// A text that is no task's name.
+/// A text that is not a task id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a task id is a kind of task, `-` and a UUID")]
+#[error("a task id must be a kind of task, `-` and a UUID")]
 pub struct BadTaskId;
 
 impl FromStr for TaskId {
     type Err = BadTaskId;
 
     fn from_str(text: &str) -> Result<Self, BadTaskId> {
-        let (word, given) = text.split_once('-').ok_or(BadTaskId)?;
+        let (word, uuid_text) = text.split_once('-').ok_or(BadTaskId)?;
         let kind: TaskKind = word.parse().map_err(|_| BadTaskId)?;
-        let uuid = Uuid::try_parse(given).map_err(|_| BadTaskId)?;
-        // One spelling alone: a name is compared as text.
-        let is_spelled = uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == given;
+        let uuid = Uuid::try_parse(uuid_text).map_err(|_| BadTaskId)?;
+        // Only the canonical spelling is accepted, because ids are compared as text.
+        let is_spelled = uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == uuid_text;
         if is_spelled && word == kind.as_str() {
             Ok(Self { text: text.to_owned(), kind })
         } else {
@@ -60,12 +60,12 @@ impl FromStr for TaskId {
     }
 }
 
-/// What a client calls itself: letters, digits, `.`, `_`, `:` and `-`.
+/// The name that a client gives itself: letters, digits, `.`, `_`, `:` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(String);
 
 impl ClientId {
-    /// Returns the name as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -77,9 +77,9 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// A text that is no client's name.
+/// A text that is not a client id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a client id is 1 to {CLIENT_ID_CHARS_MAX} letters, digits, `.`, `_`, `:` or `-`")]
+#[error("a client id must be 1 to {CLIENT_ID_CHARS_MAX} letters, digits, `.`, `_`, `:` or `-`")]
 pub struct BadClientId;
 
 impl FromStr for ClientId {

@@ -1,7 +1,8 @@
-//! Tasks as the state keeps them: rows whose request and outcome are JSON that only this file knows.
+//! Tasks as stored in the state: rows whose request and outcome are JSON texts private to this
+//! file.
 //!
-//! A row may have been written by another version of this program. What cannot be read is an error that
-//! the lane turns into a failed task; fields that are not known are passed over.
+//! A row may be written by another version of this program. A row that cannot be decoded is an
+//! error, which the lane turns into a failed task. Unknown fields are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +22,9 @@ use super::{
 };
 use crate::proposal_queue::StoredProposal;
 
-/// A row that is not one of this program's.
+/// An error for a row that cannot be decoded.
 #[derive(Debug, thiserror::Error)]
-#[error("the record of the task `{id}` cannot be read: {what}")]
+#[error("the record of the task `{id}` cannot be decoded: {what}")]
 pub(crate) struct UnreadableTask {
     id: String,
     what: String,
@@ -42,7 +43,7 @@ struct RequestRecord {
     scope: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// The rule by which the content may not be kept; then it is empty.
+    /// The rule that forbids storing the content, which is then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     screened: Option<String>,
     trust: String,
@@ -56,7 +57,7 @@ struct ReviewRecord {
     session: String,
     turns: (u64, u64),
     moment: String,
-    /// Who said it, and what.
+    /// Role and text of each message.
     messages: Vec<(String, String)>,
 }
 
@@ -75,10 +76,10 @@ struct OutcomeRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     mounts: Vec<String>,
     deduped: usize,
-    /// How many proposals were stored.
+    /// Number of stored proposals.
     #[serde(skip_serializing_if = "is_zero")]
     proposals: usize,
-    /// Those that are to be stored when the task has ended.
+    /// Proposals to be stored when the task has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unstored: Vec<StoredProposal>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -124,10 +125,10 @@ struct ErrorRecord {
     details: Option<String>,
 }
 
-/// Returns a request, who made it, and why it will fail if it will, as text for the state.
+/// Encodes a request with its requester, and its refusal if it will fail.
 pub(crate) fn request_text(
     request: &CuratorRequest,
-    asker: &Requester,
+    requester: &Requester,
     refusal: Option<&RememberError>,
 ) -> String {
     let mut record = RequestRecord {
@@ -140,8 +141,8 @@ pub(crate) fn request_text(
             RememberError::Screened { rule, .. } => Some((*rule).to_owned()),
             RememberError::ScopeMismatch | RememberError::NoProject => None,
         }),
-        trust: asker.trust.as_ref().to_owned(),
-        origin: asker.origin.clone(),
+        trust: requester.trust.as_ref().to_owned(),
+        origin: requester.origin.clone(),
         review: None,
     };
     match request {
@@ -156,28 +157,29 @@ pub(crate) fn request_text(
             record.scope = scope.map(|scope| scope.as_ref().to_owned());
         }
         CuratorRequest::Dream => {}
-        CuratorRequest::Review(wanted) => record.review = Some(review_record(wanted)),
+        CuratorRequest::Review(review) => record.review = Some(review_record(review)),
     }
     to_json(&record)
 }
 
-fn review_record(wanted: &ReviewRequest) -> ReviewRecord {
-    let message = |one: &ReviewMessage| (one.role.as_ref().to_owned(), one.text.clone());
+fn review_record(review: &ReviewRequest) -> ReviewRecord {
+    let message =
+        |message: &ReviewMessage| (message.role.as_ref().to_owned(), message.text.clone());
     ReviewRecord {
-        session: wanted.session.clone(),
-        turns: wanted.turns,
-        moment: wanted.trigger.as_ref().to_owned(),
-        messages: wanted.messages.iter().map(message).collect(),
+        session: review.session.clone(),
+        turns: review.turns,
+        moment: review.trigger.as_ref().to_owned(),
+        messages: review.messages.iter().map(message).collect(),
     }
 }
 
-/// Returns what is kept of a request when its task is over: all but its text, which nobody needs any more
-/// and which may be what somebody wants forgotten.
+/// Encodes a request for keeping it after its task has ended: without its text, which is no longer
+/// needed and may be what the user wants forgotten.
 pub(crate) fn redacted_request_text(request: &str) -> String {
     match serde_json::from_str(request) {
         Ok(mut record @ RequestRecord { .. }) => {
-            for said in [&mut record.content, &mut record.query] {
-                said.iter_mut().for_each(String::clear);
+            for text in [&mut record.content, &mut record.query] {
+                text.iter_mut().for_each(String::clear);
             }
             if let Some(review) = &mut record.review {
                 review.messages.clear();
@@ -188,7 +190,7 @@ pub(crate) fn redacted_request_text(request: &str) -> String {
     }
 }
 
-/// Returns the outcome of a task as text for the state.
+/// Encodes the outcome of a task.
 pub(crate) fn outcome_text(outcome: Result<&TaskResult, &TaskError>) -> String {
     to_json(&match outcome {
         Ok(result) => result_record(result),
@@ -202,17 +204,18 @@ pub(crate) fn outcome_text(outcome: Result<&TaskResult, &TaskError>) -> String {
     })
 }
 
-/// Returns what will have come of a task once its draft is committed, with the proposals to store then.
+/// Encodes the outcome that a task will have once its draft is committed, with the proposals to
+/// store then.
 pub(crate) fn prepared_text(result: &TaskResult, unstored: &[NewProposal]) -> String {
     let unstored = unstored.iter().map(StoredProposal::from_new).collect();
     to_json(&OutcomeRecord { unstored, ..result_record(result) })
 }
 
-/// Returns the proposals to store that the prepared outcome of a task has.
+/// Decodes the unstored proposals in the prepared outcome of a task.
 pub(crate) fn unstored_proposals(row: &TaskRow, task: &Task) -> Vec<NewProposal> {
     let Some(text) = row.outcome.as_deref() else { return Vec::new() };
     let record = serde_json::from_str(text).inspect_err(|error| {
-        tracing::error!(task = %row.id, %error, "proposals of a task cannot be read");
+        tracing::error!(task = %row.id, %error, "error while decoding the proposals of a task");
     });
     let OutcomeRecord { unstored, .. } = record.unwrap_or_default();
     unstored.into_iter().filter_map(|stored| stored.into_new(task)).collect()
@@ -269,7 +272,7 @@ fn candidate_record(candidate: &EntryCandidate) -> CandidateRecord {
 fn removed_record(removed: &ForgottenEntry) -> RemovedRecord {
     RemovedRecord {
         topic: removed.topic.as_ref().to_owned(),
-        // It may be a secret that somebody wants gone.
+        // The user may be removing a secret.
         summary: without_secrets(&removed.summary).into_owned(),
         path: removed.path.to_string(),
     }
@@ -280,7 +283,7 @@ fn to_json(record: &impl Serialize) -> String {
 }
 
 impl Task {
-    /// Reads a row of the state.
+    /// Decodes a row.
     pub(crate) fn from_row(row: &TaskRow) -> Result<Self, UnreadableTask> {
         let unreadable = |what: String| UnreadableTask { id: row.id.clone(), what };
         let record: RequestRecord = serde_json::from_str(&row.request)
@@ -288,7 +291,7 @@ impl Task {
         let refusal =
             record.screened.as_deref().map(decode_rule).transpose().map_err(unreadable)?;
         let client = row.client.as_deref().map(str::parse).transpose();
-        let asker = Requester {
+        let requester = Requester {
             client: client.map_err(|error| unreadable(format!("{error}")))?,
             trust: record.trust.parse().unwrap_or(Trust::Background),
             origin: record.origin.clone(),
@@ -301,7 +304,7 @@ impl Task {
         Ok(Self {
             id: row.id.parse().map_err(|error| unreadable(format!("{error}")))?,
             workspace: row.workspace.clone(),
-            requester: asker,
+            requester,
             request: decode_request(row.kind, record).map_err(unreadable)?,
             refusal,
             created_at: row.created_at,
@@ -343,15 +346,15 @@ fn decode_request(kind: TaskKind, record: RequestRecord) -> Result<CuratorReques
 
 fn decode_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
     let messages = record.messages.into_iter().enumerate();
-    let message = |(at, (role, text)): (usize, (String, String))| {
+    let message = |(index, (role, text)): (usize, (String, String))| {
         let role = role.parse().map_err(|_| format!("unknown role `{role}`"))?;
-        Ok::<_, String>(ReviewMessage { id: format!("m{}", at + 1), role, text })
+        Ok::<_, String>(ReviewMessage { id: format!("m{}", index + 1), role, text })
     };
-    let moment = record.moment.parse().ok();
+    let trigger = record.moment.parse().ok();
     Ok(ReviewRequest {
         session: record.session,
         turns: record.turns,
-        trigger: moment.ok_or_else(|| format!("unknown moment `{}`", record.moment))?,
+        trigger: trigger.ok_or_else(|| format!("unknown moment `{}`", record.moment))?,
         messages: messages.map(message).collect::<Result<_, _>>()?,
     })
 }
@@ -359,12 +362,12 @@ fn decode_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
 fn decode_error(record: &ErrorRecord) -> Result<TaskError, String> {
     let code: Result<TaskErrorCode, _> = record.code.parse();
     let mut failed = TaskError::new(code.map_err(|_| format!("unknown code `{}`", record.code))?);
-    // One of a later version is none.
+    // A cause from a later version is dropped.
     failed.cause = record.cause.as_deref().and_then(|code| code.parse().ok());
     Ok(failed.with_details(record.details.as_deref().unwrap_or_default()))
 }
 
-/// Reads the end of the task in a row.
+/// Decodes the outcome of a finished task.
 fn decode_end(row: &TaskRow) -> Result<TaskState, String> {
     let text = row.outcome.as_deref().ok_or("no outcome")?;
     let record: OutcomeRecord =
@@ -376,7 +379,7 @@ fn decode_end(row: &TaskRow) -> Result<TaskState, String> {
     let layout =
         if BTreeSet::contains(&scopes, &Mount::Flat) { Layout::Flat } else { Layout::Scoped };
     let path = |text: &str| MemoryPath::parse(text, layout).map_err(|error| error.to_string());
-    // An action of a later version is none.
+    // An entry with an action from a later version is dropped.
     let note = |record: NoteRecord| {
         let action = record.action.parse().ok()?;
         Some(EntryOutcome { path: path(&record.path).ok()?, action, summary: record.summary })
@@ -387,7 +390,7 @@ fn decode_end(row: &TaskRow) -> Result<TaskState, String> {
     let details = match row.kind {
         TaskKind::Remember => TaskDetails::Remember { files_touched },
         TaskKind::Review => {
-            // A reason of a later version is none.
+            // A reason from a later version is dropped.
             let known = |(why, count): (String, u32)| Some((why.parse().ok()?, count));
             let skipped = record.skipped.into_iter().filter_map(known).collect();
             TaskDetails::Review { files_touched, skipped }
@@ -418,9 +421,9 @@ fn decode_end(row: &TaskRow) -> Result<TaskState, String> {
     Ok(TaskState::Completed(TaskResult { summary, scopes, changes, proposals, details }))
 }
 
-/// Says where a JSON text is wrong, and nothing of what it says.
+/// Describes the position of a JSON error without quoting the text, which may be private.
 fn json_position(error: &serde_json::Error) -> String {
-    format!("no such record at line {}, column {}", error.line(), error.column())
+    format!("invalid record at line {}, column {}", error.line(), error.column())
 }
 
 fn read_path(text: &str) -> Result<MemoryPath, String> {
@@ -436,7 +439,7 @@ fn read_topic(word: &str) -> Result<MemoryTopic, String> {
     word.parse().map_err(|_| format!("unknown topic `{word}`"))
 }
 
-/// The word of the mount that has no scope.
+/// Name of the mount without scopes.
 const FLAT: &str = "flat";
 
 fn mount_word(mount: Mount) -> String {

@@ -1,8 +1,8 @@
-//! What may be told of a failure to whoever asked for the task, and to the log.
+//! Removal of secrets from texts that are shown to callers or logged.
 //!
-//! A text that came from a provider, a child or a library may hold a key, a line break that forges a log
-//! line, or be endless. Secrets are found as in memories, also when something invisible stands between
-//! their letters.
+//! A message of a provider, a child process or a library may contain a key, a line break that
+//! forges a log line, or be very long. Secrets are detected as in memories, even with invisible
+//! characters between their letters.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,16 +10,17 @@ use std::ops::Range;
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::screen::{Family, Screen, ScreenFinding, TextAuthor};
 
-/// What stands for a secret.
+/// Replacement for a secret.
 const REDACTED: &str = "[redacted]";
 
-/// What stands for the rest of a text that is too long.
+/// Replacement for the end of a text that is too long.
 const TRUNCATION_MARK: char = '…';
 
-/// How much of a text is looked at, in characters: a secret that the cut goes through is still found.
+/// Maximum length in characters of the text that is scanned. It exceeds the limit of details, so
+/// that a secret across the cut is still found.
 const SCANNED_CHARS_MAX: usize = 16 * TASK_DETAILS_CHARS_MAX;
 
-/// Returns the text as it may be told to anybody; `None` when nothing is left of it.
+/// Returns the text in a form that any caller may see; `None` if nothing remains.
 pub fn redact_for_display(text: &str) -> Option<String> {
     let end = text.char_indices().nth(SCANNED_CHARS_MAX).map_or(text.len(), |(end, _)| end);
     let (text, _) = text.split_at(end);
@@ -27,25 +28,25 @@ pub fn redact_for_display(text: &str) -> Option<String> {
     let invisible =
         matching_ranges(&screen.check(text, TextAuthor::Agent), ScreenFinding::is_invisible);
     let secrets = secrets(&screen, text, &invisible);
-    let mut told = String::new();
+    let mut shown = String::new();
     let mut redacted: Option<&Range<usize>> = None;
-    for (at, character) in text.char_indices() {
-        if let Some(secret) = secrets.iter().find(|secret| secret.contains(&at)) {
+    for (index, character) in text.char_indices() {
+        if let Some(secret) = secrets.iter().find(|secret| secret.contains(&index)) {
             if redacted != Some(secret) {
-                told.push_str(REDACTED);
+                shown.push_str(REDACTED);
                 redacted = Some(secret);
             }
         } else if character.is_whitespace() || character.is_control() {
-            told.push(' ');
-        } else if !is_in_ranges(&invisible, at) {
-            told.push(character);
+            shown.push(' ');
+        } else if !is_in_ranges(&invisible, index) {
+            shown.push(character);
         }
     }
-    let told = truncate(told.trim());
-    (!told.is_empty()).then_some(told)
+    let shown = truncate(shown.trim());
+    (!shown.is_empty()).then_some(shown)
 }
 
-/// Returns a text as it is, unless it holds a secret: then as it may be told to anybody.
+/// Returns a text unchanged, unless it contains a secret: then as [`redact_for_display`] does.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
     let screen = Screen::default();
     let invisible =
@@ -56,38 +57,40 @@ pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
     Cow::Owned(redact_for_display(text).unwrap_or_default())
 }
 
-/// Returns where secrets stand in a text, invisible characters between their letters or not.
+/// Returns the ranges of secrets in a text, including invisible characters inside them.
 fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut visible = String::with_capacity(text.len());
-    // For every byte of the visible text, where it stands in the whole one.
-    let mut places = Vec::with_capacity(text.len());
-    for (at, character) in text.char_indices().filter(|(at, _)| !is_in_ranges(invisible, *at)) {
+    // For each byte of the visible text, its offset in the whole text.
+    let mut offsets = Vec::with_capacity(text.len());
+    for (offset, character) in
+        text.char_indices().filter(|(offset, _)| !is_in_ranges(invisible, *offset))
+    {
         visible.push(character);
-        places.extend(at..at + character.len_utf8());
+        offsets.extend(offset..offset + character.len_utf8());
     }
-    let found = matching_ranges(&screen.check(&visible, TextAuthor::Agent), |found| {
-        found.family == Family::Secrets
+    let ranges = matching_ranges(&screen.check(&visible, TextAuthor::Agent), |finding| {
+        finding.family == Family::Secrets
     });
-    let place = |at: usize| places.get(at).copied().unwrap_or(text.len());
-    found
+    let original = |offset: usize| offsets.get(offset).copied().unwrap_or(text.len());
+    ranges
         .into_iter()
-        .map(|found| place(found.start)..place(found.end.saturating_sub(1)) + 1)
+        .map(|range| original(range.start)..original(range.end.saturating_sub(1)) + 1)
         .collect()
 }
 
 fn matching_ranges(
     findings: &[ScreenFinding],
-    is_meant: impl Fn(&ScreenFinding) -> bool,
+    matches: impl Fn(&ScreenFinding) -> bool,
 ) -> Vec<Range<usize>> {
-    let meant = findings.iter().filter(|finding| is_meant(finding));
-    meant.map(|finding| finding.range.clone()).collect()
+    let selected = findings.iter().filter(|finding| matches(finding));
+    selected.map(|finding| finding.range.clone()).collect()
 }
 
-fn is_in_ranges(ranges: &[Range<usize>], at: usize) -> bool {
-    ranges.iter().any(|range| range.contains(&at))
+fn is_in_ranges(ranges: &[Range<usize>], offset: usize) -> bool {
+    ranges.iter().any(|range| range.contains(&offset))
 }
 
-/// Shortens a text to what details may have, the mark of the cut included.
+/// Shortens a text to the limit of details, including the mark of the cut.
 fn truncate(text: &str) -> String {
     match text.char_indices().nth(TASK_DETAILS_CHARS_MAX) {
         None => text.to_owned(),
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_text_with_a_secret_is_told_otherwise() {
+    fn only_a_text_with_a_secret_is_changed() {
         let plain = "two\tlines\nand a key";
         assert_eq!(without_secrets(plain), plain);
         let secret = "the key\tis ghp_Zz0123456789abcdefghijABCDEFGHIJ0123, he said";
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_text_is_told_as_it_is() {
+    fn a_plain_text_is_shown_unchanged() {
         check("the child ended with status 3", "the child ended with status 3");
         check("  Größe: 12 °C — 日本語 🙂 ", "Größe: 12 °C — 日本語 🙂");
         check("", "");
@@ -120,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn what_could_forge_a_line_is_a_space() {
+    fn characters_that_could_forge_a_line_become_spaces() {
         check("one\r\ntwo\u{1b}[31mred\u{0}end", "one  two [31mred end");
         check("a\u{2028}b\u{85}c", "a b c");
     }
 
     #[test]
-    fn credentials_are_not_told() {
+    fn credentials_are_redacted() {
         check("key ghp_Zz0123456789abcdefghijABCDEFGHIJ0123 refused", "key [redacted] refused");
         check(
             "sk-ant-api03-Zk3qLw8Rt5Yp2Xn7Vb4Mc9Hd6Jf1Gs0Qa3We5Tr8Yu2Io7Pl4Kj9Hg6Fd1Sa0Zx3Cv8Bn5Mq2Lw7Er4-Ty6Ui9OpAA",
@@ -142,32 +145,32 @@ mod tests {
     }
 
     #[test]
-    fn credentials_with_something_invisible_between_are_not_told() {
+    fn credentials_with_invisible_characters_inside_are_redacted() {
         for hidden in ["\u{200b}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{0}", "\u{1b}"]
         {
             let text = format!("key ghp_Zz0123456789abcd{hidden}efghijABCDEFGHIJ0123 refused");
-            let told = redact_for_display(&text).unwrap();
-            assert_eq!(told, "key [redacted] refused", "{hidden:?}");
+            let shown = redact_for_display(&text).unwrap();
+            assert_eq!(shown, "key [redacted] refused", "{hidden:?}");
         }
     }
 
     #[test]
-    fn a_long_text_is_cut_between_characters() {
-        let told = redact_for_display(&"é🙂".repeat(2_000)).unwrap();
-        assert_eq!(told.chars().count(), TASK_DETAILS_CHARS_MAX);
-        assert!(told.ends_with(TRUNCATION_MARK), "{told}");
+    fn a_long_text_is_cut_at_a_character_boundary() {
+        let shown = redact_for_display(&"é🙂".repeat(2_000)).unwrap();
+        assert_eq!(shown.chars().count(), TASK_DETAILS_CHARS_MAX);
+        assert!(shown.ends_with(TRUNCATION_MARK), "{shown}");
         check(&"x".repeat(TASK_DETAILS_CHARS_MAX), &"x".repeat(TASK_DETAILS_CHARS_MAX));
     }
 
     #[test]
-    fn a_secret_at_the_cut_is_not_told() {
+    fn a_secret_across_the_cut_is_redacted() {
         let text = format!("{} ghp_Zz0123456789abcdefghijABCDEFGHIJ0123", "y".repeat(985));
-        let told = redact_for_display(&text).unwrap();
-        assert!(told.ends_with("y [redacted]"), "{told}");
+        let shown = redact_for_display(&text).unwrap();
+        assert!(shown.ends_with("y [redacted]"), "{shown}");
     }
 
     #[test]
-    fn what_was_told_is_told_the_same_way_again() {
+    fn redaction_is_idempotent() {
         let once = redact_for_display("token ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\n").unwrap();
         check(&once, &once);
     }

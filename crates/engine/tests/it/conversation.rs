@@ -1,4 +1,5 @@
-//! Conversations: what fits is shown once, at the first moment at which it is there, and nobody waits.
+//! Tests of conversations: memories are shown once, at the first call after recall is ready, and no
+//! call waits for it.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{config, path};
 
-/// What a selection does.
+/// The scripted result of a recall.
 #[derive(Clone, Debug)]
 enum ScriptedAnswer {
     Immediate(Vec<&'static str>),
@@ -31,15 +32,15 @@ enum ScriptedAnswer {
     Panics,
 }
 
-/// Selects as it was told, one prompt after the other.
+/// A retriever that answers each prompt by its script.
 #[derive(Debug, Default)]
 struct ScriptedRetriever {
     script: Mutex<VecDeque<ScriptedAnswer>>,
     in_flight: Arc<AtomicUsize>,
-    asked: Mutex<Vec<String>>,
+    prompts: Mutex<Vec<String>>,
 }
 
-/// Counts a selection while it is under way.
+/// Counts a recall while it is running.
 struct InFlightGuard(Arc<AtomicUsize>);
 
 impl Drop for InFlightGuard {
@@ -55,47 +56,47 @@ fn selected(name: &str) -> RetrievedMemory {
         title: name.to_owned(),
         text: format!("- {name}"),
         modified_at: Timestamp::UNIX_EPOCH,
-        why: "it was told to".to_owned(),
+        why: "scripted".to_owned(),
         mark: None,
     }
 }
 
-/// Returns these memories, those left out that were shown.
-fn memories_named(names: &[&'static str], asked: &RecallQuery) -> Vec<RetrievedMemory> {
+/// Returns these memories, without those shown before.
+fn memories_named(names: &[&'static str], query: &RecallQuery) -> Vec<RetrievedMemory> {
     let all = names.iter().map(|name| selected(name));
-    all.filter(|one| !asked.except.contains(&one.path, &one.revision)).collect()
+    all.filter(|one| !query.except.contains(&one.path, &one.revision)).collect()
 }
 
 #[async_trait]
 impl Retriever for ScriptedRetriever {
-    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
-        self.asked.lock().unwrap().push(asked.prompt.to_string());
+    fn try_retrieve(&self, query: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
+        self.prompts.lock().unwrap().push(query.prompt.to_string());
         let mut script = self.script.lock().unwrap();
         let Some(ScriptedAnswer::Immediate(names)) = script.front().cloned() else { return None };
         script.pop_front();
-        Some(memories_named(&names, asked))
+        Some(memories_named(&names, query))
     }
 
     async fn retrieve(
         &self,
-        asked: RecallQuery,
+        query: RecallQuery,
         _stop: CancellationToken,
     ) -> Result<Vec<RetrievedMemory>, Box<dyn Error + Send + Sync>> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let _under_way = InFlightGuard(Arc::clone(&self.in_flight));
-        let does = self.script.lock().unwrap().pop_front();
-        match does {
+        let answer = self.script.lock().unwrap().pop_front();
+        match answer {
             Some(ScriptedAnswer::Delayed(wait, names)) => {
                 sleep(wait).await;
-                Ok(memories_named(&names, &asked))
+                Ok(memories_named(&names, &query))
             }
-            Some(ScriptedAnswer::Panics) => panic!("the selection died"),
-            _ => Err("the selection failed".into()),
+            Some(ScriptedAnswer::Panics) => panic!("the recall panicked"),
+            _ => Err("the recall failed".into()),
         }
     }
 }
 
-/// A home with an engine, and conversations whose selections are scripted.
+/// A home with an engine, and conversations with a scripted retriever.
 struct ConversationFixture {
     _home: TempDir,
     memories: Memories,
@@ -131,7 +132,7 @@ impl ConversationFixture {
         self.conversations.open(&id, "here", &self.memories).await.unwrap().conversation
     }
 
-    /// Returns the same in the next life of the process.
+    /// Returns the conversations as the next process opens them.
     fn restarted(&self) -> Conversations {
         Conversations::new(
             Arc::clone(&self.tasks),
@@ -154,14 +155,14 @@ fn prompt(conversation: &Conversation, text: &str) -> Option<RecallBlock> {
     conversation.prompt(text, None, &CancellationToken::new())
 }
 
-/// Lets everything happen that can happen now.
+/// Runs all tasks until each of them waits.
 async fn run_pending_tasks() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Lets time go by, with time stopped but for this.
+/// Advances the paused clock.
 async fn pass(millis: u64) {
     run_pending_tasks().await;
     advance(Duration::from_millis(millis)).await;
@@ -169,15 +170,16 @@ async fn pass(millis: u64) {
 }
 
 #[tokio::test]
-async fn what_is_there_at_once_leads_the_prompt() {
+async fn memories_that_are_ready_at_once_are_returned_with_the_prompt() {
     let world = ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea", "cups"])]);
     let conversation = world.open("c").await;
     assert_eq!(names(prompt(&conversation, "what do I drink?")), ["tea", "cups"]);
     assert_eq!(conversation.tool_result(None), None);
-    assert_eq!(*world.scripted.asked.lock().unwrap(), ["what do I drink?"]);
+    assert_eq!(*world.scripted.prompts.lock().unwrap(), ["what do I drink?"]);
 }
 
-/// Opens a conversation while time goes by as ever: the state has threads of its own. Then time stops.
+/// Opens a conversation while the clock runs, because the state uses threads of its own. Then
+/// pauses the clock.
 async fn conversation_in_flight(world: &ConversationFixture) -> Arc<Conversation> {
     let conversation = world.open("c").await;
     world.conversations.flush().await;
@@ -186,7 +188,7 @@ async fn conversation_in_flight(world: &ConversationFixture) -> Arc<Conversation
 }
 
 #[tokio::test]
-async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is_there() {
+async fn a_slow_recall_is_shown_once_at_the_first_call_after_it_is_ready() {
     for delay in [40, 250, 600, 1500, 3000] {
         let does = ScriptedAnswer::Delayed(Duration::from_millis(delay), vec!["tea"]);
         let world = ConversationFixture::new([does]);
@@ -195,7 +197,8 @@ async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is
         assert_eq!(prompt(&conversation, "tea?"), None);
         assert_eq!(begun.elapsed(), Duration::ZERO, "a prompt waited");
         let mut given = Vec::new();
-        // A tool answers every 100 ms. Timers count in milliseconds, so none is due at one of those moments.
+        // A tool answers every 100 ms. Timers count in milliseconds, so none is due at exactly
+        // those times.
         pass(5).await;
         for step in 1..=40_u64 {
             pass(100).await;
@@ -213,7 +216,7 @@ async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is
 }
 
 #[tokio::test]
-async fn a_prompt_ends_what_was_looked_for_before_it() {
+async fn a_prompt_cancels_the_recall_before_it() {
     let long = Duration::from_mins(1);
     let world = ConversationFixture::new([
         ScriptedAnswer::Delayed(long, vec!["tea"]),
@@ -232,11 +235,11 @@ async fn a_prompt_ends_what_was_looked_for_before_it() {
     assert_eq!(conversation.tool_result(None), None);
 }
 
-/// What ends a selection.
+/// An event that ends a recall.
 type EndTurn = fn(&Conversation, &CancellationToken);
 
 #[tokio::test]
-async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
+async fn every_end_of_a_turn_cancels_recall_and_shows_nothing_more() {
     let ends: [(&str, EndTurn); 4] = [
         ("reset", |conversation, _| conversation.reset()),
         ("the end of the turn", |conversation, _| {
@@ -268,7 +271,7 @@ async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_let_go_leaves_no_work_behind() {
+async fn a_closed_conversation_leaves_no_recall_running() {
     let world =
         ConversationFixture::new([ScriptedAnswer::Delayed(Duration::from_hours(1), vec!["tea"])]);
     let conversation = world.open("c").await;
@@ -282,7 +285,7 @@ async fn a_conversation_that_is_let_go_leaves_no_work_behind() {
 }
 
 #[tokio::test]
-async fn a_selection_that_fails_or_dies_shows_nothing_and_the_next_one_works() {
+async fn a_failed_recall_shows_nothing_and_the_next_one_works() {
     let world = ConversationFixture::new([
         ScriptedAnswer::Fails,
         ScriptedAnswer::Panics,
@@ -300,7 +303,7 @@ async fn a_selection_that_fails_or_dies_shows_nothing_and_the_next_one_works() {
 }
 
 #[tokio::test]
-async fn what_was_shown_is_not_shown_again_until_it_is_another_text() {
+async fn a_shown_memory_is_not_shown_again_in_its_conversation() {
     let again = || ScriptedAnswer::Immediate(vec!["tea", "cups"]);
     let world =
         ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea"]), again(), again()]);
@@ -314,7 +317,7 @@ async fn what_was_shown_is_not_shown_again_until_it_is_another_text() {
 }
 
 #[tokio::test]
-async fn a_block_has_no_more_than_may_be_shown_and_the_rest_may_come_later() {
+async fn a_block_is_limited_and_the_rest_may_be_shown_later() {
     let many = || ScriptedAnswer::Immediate(vec!["a", "b", "c", "d", "e", "f", "g"]);
     let world = ConversationFixture::new([many(), many()]);
     let conversation = world.open("c").await;
@@ -328,14 +331,14 @@ async fn a_block_has_no_more_than_may_be_shown_and_the_rest_may_come_later() {
 }
 
 #[tokio::test]
-async fn what_is_said_twice_is_done_once() {
+async fn a_repeated_event_has_no_effect() {
     let tea = || ScriptedAnswer::Immediate(vec!["tea"]);
     let world = ConversationFixture::new([tea(), tea()]);
     let conversation = world.open("c").await;
     let cancelled = CancellationToken::new();
     assert_eq!(names(conversation.prompt("tea?", Some("e1"), &cancelled)), ["tea"]);
     assert_eq!(conversation.prompt("tea?", Some("e1"), &cancelled), None);
-    assert_eq!(world.scripted.asked.lock().unwrap().len(), 1);
+    assert_eq!(world.scripted.prompts.lock().unwrap().len(), 1);
     assert_eq!(conversation.turn_ended(Some("e2")), 1);
     assert_eq!(conversation.turn_ended(Some("e2")), 1);
     assert_eq!(conversation.turn_ended(Some("e3")), 2);
@@ -345,7 +348,7 @@ async fn what_is_said_twice_is_done_once() {
 }
 
 #[tokio::test]
-async fn the_same_prompt_again_in_one_turn_is_the_same_prompt() {
+async fn the_same_text_in_one_turn_is_the_same_prompt() {
     let world = ConversationFixture::new([
         ScriptedAnswer::Delayed(Duration::from_millis(100), vec!["tea"]),
         ScriptedAnswer::Immediate(vec!["cups"]),
@@ -358,13 +361,13 @@ async fn the_same_prompt_again_in_one_turn_is_the_same_prompt() {
     pass(55).await;
     assert_eq!(names(prompt(&conversation, "tea?")), ["tea"]);
     assert_eq!(prompt(&conversation, "tea?"), None);
-    assert_eq!(world.scripted.asked.lock().unwrap().len(), 1);
+    assert_eq!(world.scripted.prompts.lock().unwrap().len(), 1);
     conversation.turn_ended(None);
     assert_eq!(names(prompt(&conversation, "tea?")), ["cups"], "another turn");
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_a_restart() {
+async fn a_conversation_resumes_after_a_restart() {
     let tea = || ScriptedAnswer::Immediate(vec!["tea", "cups"]);
     let world = ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea"]), tea()]);
     let conversation = world.open("c").await;
@@ -375,14 +378,17 @@ async fn a_conversation_goes_on_after_a_restart() {
     let opened = later.open(conversation.id(), "here", &world.memories).await.unwrap();
     assert!(opened.resumed);
     let conversation = opened.conversation;
-    assert_eq!(conversation.turn_ended(Some("end of 1")), 1, "said again after the restart");
+    assert_eq!(conversation.turn_ended(Some("end of 1")), 1, "repeated after the restart");
     assert_eq!(names(prompt(&conversation, "2")), ["cups"]);
     let elsewhere = later.open(conversation.id(), "there", &world.memories).await.unwrap_err();
-    assert_eq!(elsewhere.to_string(), "there is a conversation of this id in another workspace");
+    assert_eq!(
+        elsewhere.to_string(),
+        "a conversation with this id exists in another workspace; use another id"
+    );
 }
 
 #[tokio::test]
-async fn two_processes_that_show_something_in_one_conversation_both_have_it_kept() {
+async fn records_of_two_processes_in_one_conversation_are_merged() {
     let world = ConversationFixture::new([
         ScriptedAnswer::Immediate(vec!["tea"]),
         ScriptedAnswer::Immediate(vec!["cups"]),
@@ -401,7 +407,7 @@ async fn two_processes_that_show_something_in_one_conversation_both_have_it_kept
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_of_a_conversation_begins_it_anew() {
+async fn a_damaged_record_starts_the_conversation_again() {
     let world = ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea"])]);
     let row = state::ConversationRow {
         id: "c".to_owned(),
@@ -418,7 +424,7 @@ async fn what_cannot_be_read_of_a_conversation_begins_it_anew() {
 }
 
 #[tokio::test]
-async fn a_host_may_not_name_a_conversation_as_it_likes() {
+async fn conversation_ids_are_checked() {
     let long = "x".repeat(129);
     let longest = "x".repeat(128);
     for bad in ["", "a b", "a/b", "ä", "a\n", long.as_str()] {
@@ -429,8 +435,8 @@ async fn a_host_may_not_name_a_conversation_as_it_likes() {
     }
 }
 
-/// What a host does. Times are in hundredths of a second; what is looked for is there half of one earlier, since
-/// timers count in whole milliseconds.
+/// An action of a host. Times are in hundredths of a second. A recall is ready half a hundredth
+/// earlier, because timers count in whole milliseconds.
 #[derive(Clone, Debug)]
 enum HostAction {
     Prompt(u16),
@@ -453,7 +459,7 @@ fn steps() -> impl Strategy<Value = Vec<HostAction>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// Does the steps beside a model: what is looked for, and when it will be there.
+/// Runs the steps beside a model of the expected recall and the time at which it is ready.
 async fn check_against_model(steps: Vec<HostAction>) {
     let world = ConversationFixture::new([]);
     let conversation = conversation_in_flight(&world).await;
@@ -512,7 +518,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_a_host_does_each_prompt_is_answered_at_most_once_and_as_early_as_can_be(
+    fn each_prompt_is_answered_at_most_once_and_as_early_as_possible(
         steps in steps(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Recall with vectors from an endpoint, and without them where it is of no use.
+//! Tests of recall with vectors of an endpoint, and without them when it fails.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{config, create, path};
 
-/// Asks for the harbour in words that no memory has.
+/// A prompt about the harbor that shares no word with its memory.
 const QUAY: &str = "wer leitet den Kai?";
 const HARBOUR: [&str; 1] = ["/memories/global/harbour.md"];
 const NOTHING: [&str; 0] = [];
 
-/// What texts are about: a number for each theme, and a small one that few have in common.
+/// Returns a fake vector: one number per theme, and a small one that differs for most texts.
 fn fake_vector(text: &str) -> Vec<f32> {
     let themes = [["harbour", "Kai"], ["dough", "Teig"], ["variable", "Umgebung"]];
     let about = themes.iter().map(|words| words.iter().any(|word| text.contains(word)));
@@ -65,7 +65,7 @@ impl EmbeddingFixture {
         Self { home, server, engine, memories }
     }
 
-    /// Returns the world as another process finds it, which waits this long.
+    /// Returns the fixture as another process opens it, with this maximum wait.
     async fn reopen(self, wait: Duration) -> Self {
         self.engine.close().await;
         Self::at(self.home, self.server, wait)
@@ -76,7 +76,7 @@ impl EmbeddingFixture {
         self.memories.apply(command, &CallContext::default()).await.unwrap();
     }
 
-    /// Writes as an editor would.
+    /// Writes like an editor.
     fn edit(&self, name: &str, text: &str) {
         fs::write(self.home.path().join("data/memory").join(name), text).unwrap();
     }
@@ -110,7 +110,7 @@ impl EmbeddingFixture {
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// Lets files be old enough to be known by their stamps.
+    /// Makes files old enough to be recognized by their stamps.
     fn age_files(&self) {
         for entry in fs::read_dir(self.home.path().join("data/memory")).unwrap() {
             let file = fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
@@ -119,7 +119,7 @@ impl EmbeddingFixture {
     }
 }
 
-/// Waits until it was sent a text that has this.
+/// Waits until the server was sent a text that contains `part`.
 fn wait_for(server: &EmbeddingServer, part: &str) {
     loop {
         let sent = server.requests();
@@ -138,7 +138,7 @@ const LONG: Duration = Duration::from_mins(1);
 const SHORT: Duration = Duration::from_millis(100);
 
 #[tokio::test]
-async fn what_shares_no_word_with_the_prompt_is_found_with_an_endpoint_and_not_without() {
+async fn a_memory_without_shared_words_is_found_only_with_an_endpoint() {
     let world = EmbeddingFixture::filled().await;
     let found = world.found(QUAY).await;
     assert_eq!(paths(&found), HARBOUR);
@@ -153,7 +153,7 @@ async fn what_shares_no_word_with_the_prompt_is_found_with_an_endpoint_and_not_w
 }
 
 #[tokio::test]
-async fn no_text_is_sent_twice_not_by_the_next_process_either() {
+async fn no_text_is_sent_twice_even_by_the_next_process() {
     let world = EmbeddingFixture::filled().await;
     world.age_files();
     assert_eq!(world.recall(QUAY).await, HARBOUR);
@@ -184,7 +184,7 @@ async fn no_text_is_sent_twice_not_by_the_next_process_either() {
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_the_endpoint_recall_goes_on_by_words() {
+async fn recall_uses_words_when_the_endpoint_fails() {
     for answers in [
         EmbeddingReply::Status(500),
         EmbeddingReply::Status(404),
@@ -202,7 +202,7 @@ async fn whatever_is_wrong_with_the_endpoint_recall_goes_on_by_words() {
         assert!(!harbour[0].why.contains("embeddings"), "{answers:?}");
         assert_eq!(world.recall("what do penguins eat?").await, NOTHING, "{answers:?}");
 
-        // The same where entries have vectors already.
+        // The same with entries that have vectors already.
         world.server.set_reply(EmbeddingReply::Vectors);
         let world = world.reopen(LONG).await;
         assert_eq!(world.recall(QUAY).await, HARBOUR, "{answers:?} is over");
@@ -218,7 +218,7 @@ async fn whatever_is_wrong_with_the_endpoint_recall_goes_on_by_words() {
 }
 
 #[tokio::test]
-async fn vectors_of_another_length_than_those_at_hand_are_of_no_use() {
+async fn vectors_of_another_length_are_rejected() {
     let world = EmbeddingFixture::filled().await;
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     let world = world.reopen(LONG).await;
@@ -234,7 +234,7 @@ async fn vectors_of_another_length_than_those_at_hand_are_of_no_use() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_no_hindrance() {
+async fn an_unreachable_server_does_not_block_recall() {
     let mut world = EmbeddingFixture::filled().await;
     let gone = EmbeddingServer::start(fake_vector).unwrap();
     let url = gone.url();
@@ -251,14 +251,14 @@ async fn a_server_that_is_not_there_is_no_hindrance() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_failed_is_left_alone_for_a_while() {
+async fn a_failed_endpoint_is_not_called_during_its_backoff() {
     let world = EmbeddingFixture::filled().await;
     world.server.set_reply(EmbeddingReply::Status(500));
     for prompt in ["one", "two", "three", QUAY] {
         world.recall(prompt).await;
     }
-    let asked = world.server.requests().len();
-    assert!((1..=2).contains(&asked), "the first prompt and the first entries: {asked}");
+    let requests = world.server.requests().len();
+    assert!((1..=2).contains(&requests), "the first prompt and the first entries: {requests}");
     world.server.set_reply(EmbeddingReply::Vectors);
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(6)).await;
@@ -287,21 +287,21 @@ async fn secrets_and_orders_are_never_sent_and_neither_is_a_prompt_with_a_secret
 }
 
 #[tokio::test]
-async fn an_entry_that_the_endpoint_does_not_take_keeps_no_other_from_its_vector() {
+async fn a_refused_entry_does_not_block_the_vectors_of_others() {
     let world = EmbeddingFixture::filled().await;
     world.edit("odd.md", "- a ~ b\n- c d\n");
     world.server.set_reply(EmbeddingReply::StatusForTilde(413));
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     let whole = [world.recall("Teig?").await, world.recall("Umgebung?").await];
     assert_eq!(whole, [["/memories/global/bread.md"], ["/memories/global/tests.md"]]);
-    let asked = world.server.texts().iter().filter(|text| text.contains('~')).count();
+    let count = world.server.texts().iter().filter(|text| text.contains('~')).count();
     world.recall("Kai und Teig").await;
     let again = world.server.texts().iter().filter(|text| text.contains('~')).count();
-    assert_eq!(asked, again, "it is not tried again");
+    assert_eq!(count, again, "it is not tried again");
 }
 
 #[tokio::test]
-async fn vectors_go_with_the_memories_that_they_are_of() {
+async fn vectors_are_deleted_with_their_memories() {
     let world = EmbeddingFixture::filled().await;
     world.recall(QUAY).await;
     world.engine.close().await;
@@ -315,7 +315,7 @@ async fn vectors_go_with_the_memories_that_they_are_of() {
 }
 
 #[tokio::test]
-async fn a_file_of_vectors_that_is_damaged_is_made_anew() {
+async fn a_damaged_file_of_vectors_is_rebuilt() {
     let mut world = EmbeddingFixture::filled().await;
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     world.engine.close().await;
@@ -332,7 +332,7 @@ async fn a_file_of_vectors_that_is_damaged_is_made_anew() {
 }
 
 #[tokio::test]
-async fn while_another_process_asks_for_entries_nobody_else_does() {
+async fn only_one_process_requests_vectors_of_entries() {
     let world = EmbeddingFixture::filled().await;
     let folders = config(world.home.path()).folders;
     let lock = folders.lock("vectors").acquire(state::LockMode::Exclusive).await.unwrap();
@@ -343,7 +343,7 @@ async fn while_another_process_asks_for_entries_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_answered_at_once_by_words_and_else_when_the_endpoint_has_answered() {
+async fn a_prompt_without_word_matches_waits_for_the_endpoint() {
     let world = EmbeddingFixture::filled().await;
     world.recall("Teig?").await;
     let conversation = world.conversation().await;
@@ -364,7 +364,7 @@ async fn a_prompt_is_answered_at_once_by_words_and_else_when_the_endpoint_has_an
 }
 
 #[tokio::test]
-async fn a_turn_does_not_wait_and_its_end_ends_the_request() {
+async fn a_turn_does_not_wait_and_its_end_cancels_the_request() {
     let world = EmbeddingFixture::filled().await;
     world.recall(QUAY).await;
     let conversation = world.conversation().await;
@@ -375,7 +375,7 @@ async fn a_turn_does_not_wait_and_its_end_ends_the_request() {
     assert_eq!(conversation.tool_result(None), None);
     world.wait(move |server| server.wait_for_requests(before + 1)).await;
     assert_eq!(conversation.tool_result(None), None);
-    // Another prompt takes its place.
+    // Another prompt replaces it.
     assert_eq!(conversation.prompt("Umgebung?", None, &never), None);
     world.wait(move |server| server.wait_for_requests(before + 2)).await;
     world.wait(|server| server.wait_for_disconnects(1)).await;
@@ -389,19 +389,20 @@ async fn a_turn_does_not_wait_and_its_end_ends_the_request() {
 }
 
 #[tokio::test]
-async fn a_process_that_serves_asks_for_entries_ahead_and_follows_what_changes() {
+async fn a_serving_process_requests_vectors_ahead_and_after_changes() {
     let world = EmbeddingFixture::filled().await;
     let workspace = Workspace::new(PathBuf::from("/"), BindingRequest::default());
     let serving = world.engine.serve(&[workspace], LaneSettings::default()).await.unwrap();
     world.wait(|server| wait_for(server, "TARN_URL")).await;
     let conversation = world.conversation().await;
     let never = CancellationToken::new();
-    // What is sent is not answered yet, and without vectors a prompt is answered by its words, at once.
+    // The entries are sent but not answered yet. Without vectors a prompt is answered from its
+    // words, at once.
     while world.recall(QUAY).await != HARBOUR {
         tokio::task::yield_now().await;
     }
     world.write("ships.md", "- The ship is called Tern, and has a Kai.\n").await;
-    // What the words tell at once looks for no changes.
+    // Word matches are returned at once, without a scan for changes.
     conversation.prompt(QUAY, None, &never);
     world.wait(|server| wait_for(server, "called Tern")).await;
     drop(serving);

@@ -1,4 +1,4 @@
-//! Feeds over real memories: who hears of what, and what is left of a session after a restart.
+//! Tests of feeds over real memories: which streams get an event, and the sessions after a restart.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use testkit::{Faults, FaultyTasks, ManualClock};
 use tokio::task::JoinHandle;
 
-/// What a daemon has of these things, over a home with two checkouts.
+/// A daemon's engine, feeds and sessions, over a home with two checkouts.
 struct FeedDaemon {
     engine: Engine,
     feeds: Arc<Feeds>,
@@ -87,13 +87,16 @@ impl FeedDaemon {
         (session, bus.subscribe(None).unwrap())
     }
 
-    /// Has something remembered; returns the id of the task.
+    /// Has a text remembered; returns the id of the task.
     async fn remember(&self, content: &str, scope: Scope, client: Option<&ClientId>) -> String {
         let (content, context_mode) = (content.to_owned(), ContextMode::Workspace);
         let request = RememberRequest { content, context_mode, scope: Some(scope) };
-        let asker = Requester::client("http", client.cloned());
-        let task =
-            self.lanes.submit(self.shop(), CuratorRequest::Remember(request), asker).await.unwrap();
+        let requester = Requester::client("http", client.cloned());
+        let task = self
+            .lanes
+            .submit(self.shop(), CuratorRequest::Remember(request), requester)
+            .await
+            .unwrap();
         let ended = self.lanes.wait(self.shop(), &task.id).await.unwrap().unwrap();
         assert!(matches!(ended.state, TaskState::Completed(_)), "{ended:?}");
         task.id.to_string()
@@ -113,7 +116,7 @@ async fn create(memories: &Memories, path: &str) {
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
 }
 
-/// Returns what a stream says next, in short.
+/// Returns the next event of a stream, in short.
 async fn next_events(subscription: &mut Subscription) -> String {
     let wait = Duration::from_secs(20);
     let event = tokio::time::timeout(wait, subscription.next()).await.unwrap();
@@ -124,7 +127,7 @@ async fn next_events(subscription: &mut Subscription) -> String {
             FeedChange::Task { task, kind, scopes } => {
                 let scopes: Vec<_> = scopes.iter().map(ToString::to_string).collect();
                 let originator =
-                    news.originator.as_ref().map_or("nobody", |client| client.as_str());
+                    news.originator.as_ref().map_or("no client", |client| client.as_str());
                 format!("{kind} {} {task} of {originator}", scopes.join(" "))
             }
             FeedChange::File { path, moved_to, kind, by, revision, .. } => {
@@ -148,7 +151,7 @@ async fn next_events(subscription: &mut Subscription) -> String {
 }
 
 #[tokio::test]
-async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_have_them() {
+async fn a_task_is_published_once_in_its_workspace_and_as_file_events_in_others() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let (session, mut of_session) = daemon.session(daemon.shop()).await;
@@ -159,7 +162,7 @@ async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_hav
     let client = Some(&session.client);
     let global = daemon.remember("I keep bees.", Scope::Global, client).await;
     let of_project = daemon.remember("The shop opens at nine.", Scope::Project, None).await;
-    // What is known changes nothing, so there is nothing to tell.
+    // A known text changes nothing, so no event is published.
     daemon.remember("I keep bees.", Scope::Global, client).await;
     let last = daemon.remember("My sister lives in Turin.", Scope::Global, None).await;
 
@@ -170,11 +173,11 @@ async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_hav
         );
         assert_eq!(
             next_events(stream).await,
-            format!("2 remember /memories/project {of_project} of nobody")
+            format!("2 remember /memories/project {of_project} of no client")
         );
         assert_eq!(
             next_events(stream).await,
-            format!("3 remember /memories/global {last} of nobody")
+            format!("3 remember /memories/global {last} of no client")
         );
     }
     let first = next_events(&mut mill).await;
@@ -190,7 +193,7 @@ async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_hav
 }
 
 #[tokio::test]
-async fn a_context_file_is_told_of_where_it_is_loaded() {
+async fn a_context_file_event_is_published_where_the_file_is_loaded() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let (_, mut of_session) = daemon.session(daemon.shop()).await;
@@ -217,7 +220,7 @@ async fn a_context_file_is_told_of_where_it_is_loaded() {
 }
 
 #[tokio::test]
-async fn what_a_tool_changes_is_told_to_all_who_have_the_memory() {
+async fn a_change_by_a_tool_is_published_in_all_workspaces_with_the_memory() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let of_shop = daemon.agent(daemon.shop());
@@ -253,7 +256,7 @@ async fn what_a_tool_changes_is_told_to_all_who_have_the_memory() {
 }
 
 #[tokio::test]
-async fn an_edit_from_outside_and_another_processs_are_told() {
+async fn external_edits_and_changes_of_other_processes_are_published() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     create(&daemon.agent(daemon.shop()), "/memories/project/here.md").await;
@@ -262,8 +265,8 @@ async fn an_edit_from_outside_and_another_processs_are_told() {
     assert_eq!(next_change(&mut shop).await, "1 agent create /memories/project/here.md");
     let path = home.path().join("shop/.lukasa/memory/written.md");
     fs::write(path, "- by an editor\n").unwrap();
-    let heard = next_change(&mut shop).await;
-    assert_eq!(heard, "2 outside outside /memories/project/written.md");
+    let event = next_change(&mut shop).await;
+    assert_eq!(event, "2 outside outside /memories/project/written.md");
 
     let other = FeedDaemon::start(home.path());
     create(&other.agent(other.shop()), "/memories/project/there.md").await;
@@ -273,7 +276,7 @@ async fn an_edit_from_outside_and_another_processs_are_told() {
 }
 
 #[tokio::test]
-async fn a_session_hears_of_what_another_process_did_although_nobody_reads_all_events() {
+async fn a_session_gets_events_of_other_processes_without_other_readers() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let (lanes, notices) = (daemon.lanes.clone(), daemon.engine.subscribe());
@@ -282,31 +285,31 @@ async fn a_session_hears_of_what_another_process_did_although_nobody_reads_all_e
     let other = FeedDaemon::start(home.path());
     let task = other.remember("The shop opens at nine.", Scope::Project, None).await;
     other.end().await;
-    let heard = next_events(&mut stream).await;
-    assert_eq!(heard, format!("1 remember /memories/project {task} of nobody"));
+    let event = next_events(&mut stream).await;
+    assert_eq!(event, format!("1 remember /memories/project {task} of no client"));
     following.abort();
     daemon.end().await;
 }
 
 #[tokio::test]
-async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
+async fn a_change_of_many_memories_is_published_completely() {
     const FILES: usize = 600;
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
     create(&daemon.agent(daemon.shop()), "/memories/project/kept.md").await;
-    let mut told = read_events(&mut shop, 1).await;
+    let mut events = read_events(&mut shop, 1).await;
     let folder = home.path().join("shop/.lukasa/memory/many");
     let names: Vec<_> = (0..FILES).map(|number| format!("many/{number:04}.md")).collect();
     let mut expect = |who: &str, gone: &str| {
-        let first = told.len() + 1;
-        told.extend(
+        let first = events.len() + 1;
+        events.extend(
             names
                 .iter()
                 .zip(first..)
                 .map(|(name, id)| format!("{id} {who} /memories/project/{name}{gone}")),
         );
-        told.get(first - 1..).unwrap_or_default().to_vec()
+        events.get(first - 1..).unwrap_or_default().to_vec()
     };
     let write = || {
         let aside = home.path().join("aside");
@@ -334,24 +337,24 @@ async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
     daemon.end().await;
 }
 
-/// Reads so many events of a stream that tells of changes alone; it may say that they are many.
+/// Reads `count` changes of a stream; warnings about the backlog are skipped.
 async fn read_events(subscription: &mut Subscription, count: usize) -> Vec<String> {
-    let mut told = Vec::new();
-    while told.len() < count {
-        let heard = next_events(subscription).await;
-        if !heard.starts_with("SlowReader") {
-            told.push(heard);
+    let mut changes = Vec::new();
+    while changes.len() < count {
+        let event = next_events(subscription).await;
+        if !event.starts_with("SlowReader") {
+            changes.push(event);
         }
     }
-    told
+    changes
 }
 
-/// Returns the next change that a stream tells of, whenever its replay is over.
+/// Returns the next change of a stream, after its replay.
 async fn next_change(subscription: &mut Subscription) -> String {
     loop {
-        let heard = next_events(subscription).await;
-        if !heard.starts_with("ReplayComplete") {
-            return heard;
+        let event = next_events(subscription).await;
+        if !event.starts_with("ReplayComplete") {
+            return event;
         }
     }
 }
@@ -373,7 +376,7 @@ fn notice(name: &str) -> ChangeEvent {
 }
 
 #[tokio::test]
-async fn more_than_can_be_told_is_said_to_be_lost() {
+async fn dropped_events_cause_a_resync() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
@@ -384,15 +387,15 @@ async fn more_than_can_be_told_is_said_to_be_lost() {
     drop(sender);
     let state = SqliteState::new(home.path().join("another.db"));
     daemon.feeds.follow(receiver, &state).await;
-    let heard = next_events(&mut shop).await;
-    assert!(heard.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{heard}");
+    let event = next_events(&mut shop).await;
+    assert!(event.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{event}");
     create(&daemon.agent(daemon.shop()), "/memories/global/a.md").await;
     assert_eq!(next_events(&mut shop).await, "2 agent create /memories/global/a.md");
     daemon.end().await;
 }
 
 #[tokio::test]
-async fn a_session_gives_a_client_its_name_until_it_ends() {
+async fn a_session_registers_a_client_until_it_ends() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let (shop, mill) = (daemon.shop().id.clone(), daemon.mill().id.clone());
@@ -410,7 +413,7 @@ async fn a_session_gives_a_client_its_name_until_it_ends() {
 }
 
 #[tokio::test]
-async fn a_session_outlives_a_restart_and_its_stream_counts_anew() {
+async fn a_session_survives_a_restart_and_its_stream_counts_from_one() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     daemon.remember("I keep bees.", Scope::Global, None).await;
@@ -437,21 +440,21 @@ async fn a_session_outlives_a_restart_and_its_stream_counts_anew() {
 }
 
 #[tokio::test]
-async fn the_oldest_session_that_nobody_listens_to_makes_room() {
+async fn the_oldest_session_without_subscribers_makes_room() {
     let home = home();
     let mut daemon = FeedDaemon::start(home.path());
     daemon.callers = daemon.callers.with_sessions_max(2);
-    let (heard, stream) = daemon.session(daemon.shop()).await;
+    let (subscribed, stream) = daemon.session(daemon.shop()).await;
     let (silent, quiet) = daemon.session(daemon.shop()).await;
     let shop = daemon.shop().id.clone();
     assert!(matches!(daemon.callers.begin(&shop).await, Err(BeginSessionError::Full)));
     daemon.session(daemon.mill()).await;
     drop(quiet);
     let third = daemon.callers.begin(&shop).await.unwrap();
-    assert!(daemon.callers.has_client(&shop, &heard.client).await.unwrap());
+    assert!(daemon.callers.has_client(&shop, &subscribed.client).await.unwrap());
     assert!(!daemon.callers.has_client(&shop, &silent.client).await.unwrap());
     assert!(daemon.callers.has_client(&shop, &third.client).await.unwrap());
-    assert!(daemon.callers.end(&heard).await.unwrap());
+    assert!(daemon.callers.end(&subscribed).await.unwrap());
     daemon.callers.begin(&shop).await.unwrap();
     assert!(daemon.callers.has_client(&shop, &third.client).await.unwrap(), "there was room");
     drop(stream);
@@ -459,7 +462,7 @@ async fn the_oldest_session_that_nobody_listens_to_makes_room() {
 }
 
 #[tokio::test]
-async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_is_silent() {
+async fn a_silent_session_ends_before_one_that_is_used() {
     let home = home();
     let mut daemon = FeedDaemon::start(home.path());
     daemon.callers = daemon.callers.with_sessions_max(3);
@@ -472,7 +475,7 @@ async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_
         let known = SqliteState::new(daemon.engine.state_file().to_owned());
         known.has_client(&shop, session.client.as_str()).await.unwrap()
     };
-    // The first polls, the third shows that it lives; the second is silent.
+    // The first client polls, the third uses its session, and the second is silent.
     assert!(daemon.callers.has_client(&shop, &sessions[0].client).await.unwrap());
     daemon.callers.session(&sessions[2].id).await.unwrap().unwrap();
     let fourth = daemon.callers.begin(&shop).await.unwrap();
@@ -483,7 +486,8 @@ async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_
     assert_eq!(left, [true, false, true, true]);
     daemon.end().await;
 
-    // After a restart nobody was heard of yet, so the oldest goes, unless it asks.
+    // After a restart no use is known, so the oldest session ends unless its client was active
+    // since.
     let mut daemon = FeedDaemon::start(home.path());
     daemon.callers = daemon.callers.with_sessions_max(3);
     assert!(daemon.callers.has_client(&shop, &sessions[0].client).await.unwrap());
@@ -495,7 +499,7 @@ async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_kept_leaves_nothing_behind() {
+async fn a_session_that_cannot_be_stored_leaves_no_stream() {
     let home = home();
     let folders = BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
     let sqlite = Arc::new(SqliteState::new(home.path().join("state/lukasa.db")));
@@ -503,48 +507,48 @@ async fn a_session_that_cannot_be_kept_leaves_nothing_behind() {
     let clock = Arc::new(ManualClock::default());
     let feeds = Arc::new(Feeds::new(Arc::clone(&clock) as _));
     let callers = SessionRegistry::new(Arc::clone(&faulty) as _, feeds, clock, folders);
-    let kept = async || sqlite.sessions("shop").await.unwrap().len();
+    let stored = async || sqlite.sessions("shop").await.unwrap().len();
     for call in 1..=2 {
         faulty.set(Faults::Call(call));
         assert!(
             matches!(callers.begin("shop").await, Err(BeginSessionError::State(_))),
             "call {call}"
         );
-        assert_eq!(kept().await, 0);
+        assert_eq!(stored().await, 0);
     }
     faulty.set(Faults::Never);
     let session = callers.begin("shop").await.unwrap();
-    assert_eq!((faulty.calls(), kept().await), (2, 1), "counted once, kept once");
+    assert_eq!((faulty.calls(), stored().await), (2, 1), "counted once, stored once");
     callers.begin("shop").await.unwrap();
-    assert_eq!((faulty.calls(), kept().await), (3, 2));
+    assert_eq!((faulty.calls(), stored().await), (3, 2));
     faulty.set(Faults::Call(1));
     callers.end(&session).await.unwrap_err();
     assert_eq!(callers.session(&session.id).await.unwrap(), Some(session));
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_opened_again_counts_on() {
+async fn a_reopened_workspace_continues_its_numbering() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let shop = daemon.shop().id.clone();
     let memories = daemon.agent(daemon.shop());
     let (session, mut of_session) = daemon.session(daemon.shop()).await;
     daemon.remember("I keep bees.", Scope::Global, None).await;
-    // What is told later than it is done would come to those who open it again.
-    let heard = next_events(&mut of_session).await;
-    assert!(heard.starts_with("1 remember /memories/global"), "{heard}");
+    // An event that arrives late must not reach readers of the reopened workspace.
+    let event = next_events(&mut of_session).await;
+    assert!(event.starts_with("1 remember /memories/global"), "{event}");
     daemon.feeds.close(&shop);
     daemon.feeds.open(&shop, &memories);
     daemon.remember("I keep goats.", Scope::Global, None).await;
-    let seen = EventCursor { last_seen: 1, epoch: Some(daemon.feeds.epoch().to_string()) };
-    let none = EventCursor { last_seen: 0, ..seen.clone() };
+    let cursor = EventCursor { last_seen: 1, epoch: Some(daemon.feeds.epoch().to_string()) };
+    let none = EventCursor { last_seen: 0, ..cursor.clone() };
     let bus = daemon.callers.events(&session.id).await.unwrap().unwrap();
     for mut stream in [
-        bus.subscribe(Some(&seen)).unwrap(),
-        daemon.feeds.subscribe(&shop, Some(&seen)).await.unwrap(),
+        bus.subscribe(Some(&cursor)).unwrap(),
+        daemon.feeds.subscribe(&shop, Some(&cursor)).await.unwrap(),
     ] {
-        let heard = next_events(&mut stream).await;
-        assert!(heard.starts_with("2 remember /memories/global"), "{heard}");
+        let event = next_events(&mut stream).await;
+        assert!(event.starts_with("2 remember /memories/global"), "{event}");
     }
     let resync = next_events(&mut bus.subscribe(Some(&none)).unwrap()).await;
     assert!(resync.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{resync}");
@@ -552,7 +556,7 @@ async fn a_workspace_that_is_opened_again_counts_on() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_not_open_has_no_streams() {
+async fn a_closed_workspace_has_no_streams() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let shop = daemon.shop().id.clone();
@@ -564,13 +568,13 @@ async fn a_workspace_that_is_not_open_has_no_streams() {
     let refused = daemon.feeds.subscribe(&shop, None).await.unwrap_err();
     assert_eq!(refused, SubscribeError::Closed);
     assert!(daemon.callers.events(&session.id).await.unwrap().is_none());
-    // A task that ends meanwhile has nobody to tell, which is no failure of it.
+    // A task that ends now has no subscribers, which must not fail it.
     daemon.remember("I keep bees.", Scope::Global, None).await;
     daemon.end().await;
 }
 
 #[tokio::test]
-async fn proposals_are_told_where_all_memories_are_that_they_name() {
+async fn proposals_are_published_where_all_their_memories_are() {
     let home = home();
     let daemon = FeedDaemon::start(home.path());
     let mut shop = daemon.subscribe_to_all(daemon.shop()).await;

@@ -1,4 +1,4 @@
-//! The workspaces of a host: listed with their checkouts, removed with their memories.
+//! Tests of the workspaces of a host: listing with checkouts, removal with memories.
 
 use std::fs;
 
@@ -43,16 +43,22 @@ async fn a_workspace_is_listed_with_its_checkout_and_its_removal_can_be_undone()
     let other: WorkspaceId = "other".parse().unwrap();
     let named = WorkspaceChoice::Id(other.clone());
     write(&engine, &BindingRequest { workspace: named, ..binding.clone() }, &["b.md"]).await;
-    let told = |listed: Vec<lukasa_engine::HostWorkspace>| -> Vec<_> {
-        let told = |one: lukasa_engine::HostWorkspace| {
-            (one.id, one.checkout, one.checkout_exists, one.memories, one.bytes)
+    let summaries = |listed: Vec<lukasa_engine::HostWorkspace>| -> Vec<_> {
+        let summary = |workspace: lukasa_engine::HostWorkspace| {
+            (
+                workspace.id,
+                workspace.checkout,
+                workspace.checkout_exists,
+                workspace.memories,
+                workspace.bytes,
+            )
         };
-        listed.into_iter().map(told).collect()
+        listed.into_iter().map(summary).collect()
     };
-    let kept = (other, None, false, 1, 4);
-    let listed = told(engine.workspaces().await.unwrap());
+    let remaining = (other, None, false, 1, 4);
+    let listed = summaries(engine.workspaces().await.unwrap());
     let expected = (id.clone(), binding.project_dir.clone(), true, 2, 8);
-    assert_eq!(listed, [expected, kept.clone()]);
+    assert_eq!(listed, [expected, remaining.clone()]);
 
     fs::remove_dir_all(home.path().join("app/.git")).unwrap();
     fs::remove_dir_all(home.path().join("app")).unwrap();
@@ -60,7 +66,7 @@ async fn a_workspace_is_listed_with_its_checkout_and_its_removal_can_be_undone()
     let removal = engine.remove_workspace(&id, Caller::person("test"), &[]).await.unwrap();
     let removed = ["/memories/workspace/notes/a.md", "/memories/workspace/plan.md"].map(path);
     assert_eq!((removal.memories.as_slice(), removal.remaining_folder), (&removed[..], None));
-    assert_eq!(told(engine.workspaces().await.unwrap()), [kept]);
+    assert_eq!(summaries(engine.workspaces().await.unwrap()), [remaining]);
     let again = engine.remove_workspace(&id, Caller::person("test"), &[]).await;
     assert!(matches!(again, Err(WorkspaceRemovalError::NotFound(_))), "{again:?}");
 
@@ -74,7 +80,7 @@ async fn a_workspace_is_listed_with_its_checkout_and_its_removal_can_be_undone()
 }
 
 #[tokio::test]
-async fn a_workspace_whose_tasks_wait_stays() {
+async fn a_workspace_with_waiting_tasks_is_not_removed() {
     let home = tempfile::tempdir().unwrap();
     let engine = Engine::open(config(home.path())).unwrap();
     let (id, binding) = checkout(home.path());

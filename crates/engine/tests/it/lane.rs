@@ -1,4 +1,4 @@
-//! Lanes: tasks are done once, one at a time, whatever fails.
+//! Tests of lanes: each task takes effect once, one at a time, under every fault.
 
 mod end_to_end;
 mod ends;

@@ -1,10 +1,11 @@
-//! The front door: opening, working, closing, opening again.
+//! Tests of the engine's public interface on real folders: opening, working, closing, opening
+//! again.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "the tests look at real folders, and their helpers fail where that fails"
+    reason = "the tests read real folders, and their helpers panic on errors"
 )]
 
 mod conversation;
@@ -41,7 +42,7 @@ fn create(at: &str, text: &str) -> MemoryCommand {
 }
 
 #[tokio::test]
-async fn opening_and_reading_make_nothing() {
+async fn opening_and_reading_create_no_files() {
     let home = tempfile::tempdir().unwrap();
     let engine = Engine::open(config(home.path())).unwrap();
     let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
@@ -57,7 +58,7 @@ async fn opening_and_reading_make_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_for_the_next_engine() {
+async fn the_next_engine_reads_what_was_written() {
     let home = tempfile::tempdir().unwrap();
     let engine = Engine::open(config(home.path())).unwrap();
     let agent = Caller::agent(AgentClass::Exec, "test");
@@ -78,7 +79,7 @@ async fn what_was_written_is_there_for_the_next_engine() {
 }
 
 #[tokio::test]
-async fn a_rule_that_a_person_switched_off_lets_text_through() {
+async fn a_disabled_screening_rule_lets_text_through() {
     let home = tempfile::tempdir().unwrap();
     let secret = format!("- the key is {}{}\n", "AKIA", "QYXWVUTSRQPON7LM");
     for (policy, passes) in [(None, false), (Some(Policy::Off), true)] {

@@ -1,4 +1,4 @@
-//! Following memories with a corpus.
+//! Tests of recall with a corpus that follows the memories.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,13 +46,13 @@ impl RecallFixture {
     }
 
     fn try_retrieve(&self, prompt: &str) -> Option<Vec<String>> {
-        let asked = RecallQuery {
+        let query = RecallQuery {
             workspace: Arc::from("here"),
             memories: self.memories.clone(),
             prompt: Arc::from(prompt),
             except: ShownSet::default(),
         };
-        self.recaller.try_retrieve(&asked).map(|found| paths(&found))
+        self.recaller.try_retrieve(&query).map(|found| paths(&found))
     }
 }
 
@@ -76,7 +76,7 @@ async fn filled() -> RecallFixture {
 }
 
 #[tokio::test]
-async fn what_fits_is_found_and_told_why() {
+async fn fitting_memories_are_found_with_reasons() {
     let world = filled().await;
     assert_eq!(world.recall("who is the harbour master?").await, ["/memories/global/harbour.md"]);
     let found = world
@@ -92,7 +92,7 @@ async fn what_fits_is_found_and_told_why() {
 }
 
 #[tokio::test]
-async fn changes_by_whomever_are_followed() {
+async fn changes_by_any_writer_are_followed() {
     let world = filled().await;
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
     let from = path("/memories/global/harbour.md");
@@ -108,7 +108,7 @@ async fn changes_by_whomever_are_followed() {
 }
 
 #[tokio::test]
-async fn a_secret_that_came_from_outside_is_never_found() {
+async fn a_secret_from_an_external_edit_is_never_found() {
     let world = filled().await;
     let secret = format!("- The key of the ferry is sk-ant-api03-{}.\n", "Ab3".repeat(31));
     fs::write(world.home.path().join("data/memory/ferry.md"), secret).unwrap();
@@ -116,17 +116,17 @@ async fn a_secret_that_came_from_outside_is_never_found() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_answered_at_once_while_nobody_tells_of_a_change() {
+async fn a_prompt_is_answered_at_once_while_no_change_is_announced() {
     let world = filled().await;
     let notices = world.engine.subscribe();
     let following = Arc::clone(&world.recaller);
     let following = tokio::spawn(async move { following.follow(notices).await });
-    assert_eq!(world.try_retrieve("harbour master"), None, "nobody has looked yet");
+    assert_eq!(world.try_retrieve("harbour master"), None, "there is no corpus yet");
     world.recaller.prepare(&world.memories).await.unwrap();
     let harbour = || Some(vec!["/memories/global/harbour.md".to_owned()]);
     assert_eq!(world.try_retrieve("harbour master"), harbour());
     world.write("ships.md", "- The ferry is called Tern.\n").await;
-    // The change is told; what hears of it is another task.
+    // The change is published, but another tokio task receives it.
     while world.try_retrieve("harbour master").is_some() {
         tokio::task::yield_now().await;
     }
@@ -136,7 +136,7 @@ async fn a_prompt_is_answered_at_once_while_nobody_tells_of_a_change() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_shown_what_fits_its_first_prompt() {
+async fn a_conversation_is_shown_memories_for_its_first_prompt() {
     let world = filled().await;
     world.recaller.prepare(&world.memories).await.unwrap();
     let conversations = world.engine.conversations(Arc::clone(&world.recaller) as _);
@@ -150,7 +150,7 @@ async fn a_conversation_is_shown_what_fits_its_first_prompt() {
 }
 
 #[tokio::test]
-async fn callers_that_see_other_roots_find_nothing_of_each_other() {
+async fn callers_with_different_roots_have_separate_corpora() {
     let world = filled().await;
     let project = tempfile::tempdir().unwrap();
     fs::create_dir(project.path().join(".git")).unwrap();
@@ -161,14 +161,14 @@ async fn callers_that_see_other_roots_find_nothing_of_each_other() {
     let command =
         MemoryCommand::Create { path: path("/memories/project/launch.md"), file_text: text };
     inside.apply(command, &CallContext::default()).await.unwrap();
-    let asked = "what is the launch code word?";
-    let found = world.recaller.recall(&inside, asked).await.unwrap();
+    let prompt = "what is the launch code word?";
+    let found = world.recaller.recall(&inside, prompt).await.unwrap();
     assert_eq!(paths(&found), ["/memories/project/launch.md"]);
-    assert_eq!(world.recall(asked).await, [] as [&str; 0]);
+    assert_eq!(world.recall(prompt).await, [] as [&str; 0]);
 }
 
 impl RecallFixture {
-    /// Returns the world as another process finds it.
+    /// Returns the fixture as another process opens it.
     fn reopen(self) -> Self {
         let engine = Engine::open(config(self.home.path())).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
@@ -176,7 +176,7 @@ impl RecallFixture {
         Self { home: self.home, engine, memories, recaller }
     }
 
-    /// Lets files be old enough to be known by their stamps.
+    /// Makes files old enough to be recognized by their stamps.
     fn age_files(&self) {
         for entry in fs::read_dir(self.home.path().join("data/memory")).unwrap() {
             let file = fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
@@ -193,14 +193,14 @@ impl RecallFixture {
 }
 
 #[tokio::test]
-async fn a_corpus_is_kept_for_the_next_process_and_follows_what_changed_meanwhile() {
+async fn a_cached_corpus_is_updated_by_the_next_process() {
     let world = filled().await;
     world.age_files();
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
-    assert_eq!(world.corpus_files(), [] as [PathBuf; 0], "nobody waits for that");
+    assert_eq!(world.corpus_files(), [] as [PathBuf; 0], "it is written in the background");
     world.engine.close().await;
-    let [kept] = world.corpus_files().try_into().unwrap();
-    let before = fs::read(&kept).unwrap();
+    let [file] = world.corpus_files().try_into().unwrap();
+    let before = fs::read(&file).unwrap();
 
     let world = world.reopen();
     let data = world.home.path().join("data/memory");
@@ -213,44 +213,44 @@ async fn a_corpus_is_kept_for_the_next_process_and_follows_what_changed_meanwhil
     assert_eq!(world.recall("variable TARN_URL").await, [] as [&str; 0]);
     assert_eq!(world.recall("how long does the dough rest").await, [] as [&str; 0]);
     world.engine.close().await;
-    assert_ne!(fs::read(&kept).unwrap(), before);
+    assert_ne!(fs::read(&file).unwrap(), before);
 }
 
 #[tokio::test]
-async fn a_corpus_is_not_kept_again_while_nothing_changed() {
+async fn an_unchanged_corpus_is_not_written_again() {
     let world = filled().await;
     world.age_files();
     world.recall("harbour master").await;
     world.engine.close().await;
-    let file = world.home.path().join("data/memory/harbour.md");
-    let [kept] = world.corpus_files().try_into().unwrap();
+    let memory = world.home.path().join("data/memory/harbour.md");
+    let [file] = world.corpus_files().try_into().unwrap();
     let world = world.reopen();
-    let bytes = fs::read(&kept).unwrap();
+    let bytes = fs::read(&file).unwrap();
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
     world.engine.close().await;
-    assert_eq!(fs::read(&kept).unwrap(), bytes, "there was nothing to keep");
-    fs::remove_file(&file).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), bytes, "nothing changed");
+    fs::remove_file(&memory).unwrap();
     assert_eq!(world.reopen().recall("harbour master").await, [] as [&str; 0]);
 }
 
 #[tokio::test]
-async fn a_corpus_that_is_damaged_or_of_other_rules_is_made_anew() {
+async fn a_corpus_that_is_damaged_or_of_other_rules_is_rebuilt() {
     let mut world = filled().await;
     world.age_files();
     let harbour = ["/memories/global/harbour.md"];
     assert_eq!(world.recall("harbour master").await, harbour);
     world.engine.close().await;
-    let [kept] = world.corpus_files().try_into().unwrap();
-    let whole = fs::read(&kept).unwrap();
+    let [file] = world.corpus_files().try_into().unwrap();
+    let whole = fs::read(&file).unwrap();
     let half = whole[..whole.len() / 2].to_vec();
     let mut other = whole.clone();
     *other.last_mut().unwrap() ^= 1;
     for bytes in [Vec::new(), b"no corpus".to_vec(), half, other] {
-        fs::write(&kept, bytes).unwrap();
+        fs::write(&file, bytes).unwrap();
         world = world.reopen();
         assert_eq!(world.recall("harbour master").await, harbour);
         world.engine.close().await;
-        assert_eq!(fs::read(&kept).unwrap(), whole, "it is as it was");
+        assert_eq!(fs::read(&file).unwrap(), whole, "it is as it was");
     }
     let mut settings = config(world.home.path());
     settings.screening.insert("secrets".to_owned(), Policy::Off);
@@ -258,11 +258,11 @@ async fn a_corpus_that_is_damaged_or_of_other_rules_is_made_anew() {
     let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
     engine.recaller().recall(&memories, "harbour master").await.unwrap();
     engine.close().await;
-    assert_ne!(fs::read(&kept).unwrap(), whole);
+    assert_ne!(fs::read(&file).unwrap(), whole);
 }
 
 #[tokio::test]
-async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() {
+async fn corpus_files_have_no_texts_and_are_separate_per_project() {
     let world = filled().await;
     let token = format!("sk-ant-api03-{}", "Ab3".repeat(31));
     let secret = format!("- The key of the ferry is {token}.\n");
@@ -283,20 +283,20 @@ async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() 
         projects.push(project);
     }
     world.engine.close().await;
-    let kept: Vec<String> = world
+    let files: Vec<String> = world
         .corpus_files()
         .iter()
         .map(|file| String::from_utf8_lossy(&fs::read(file).unwrap()).into())
         .collect();
-    let having = |word: &str| kept.iter().filter(|text| text.contains(word)).count();
-    assert_eq!((kept.len(), having("launch")), (2, 2));
+    let having = |word: &str| files.iter().filter(|text| text.contains(word)).count();
+    assert_eq!((files.len(), having("launch")), (2, 2));
     assert_eq!((having("heron"), having("plover")), (1, 1));
     assert_eq!(having("is called Olga"), 0);
     assert_eq!(having(&token) + having("sk-ant") + having("ab3ab3"), 0);
 }
 
 #[tokio::test]
-async fn a_text_is_read_when_it_is_shown_first_and_is_there_at_once_from_then_on() {
+async fn a_text_is_read_when_first_shown_and_then_cached() {
     let world = filled().await;
     world.age_files();
     world.recall("harbour master").await;
@@ -312,7 +312,7 @@ async fn a_text_is_read_when_it_is_shown_first_and_is_there_at_once_from_then_on
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_kept_all_is_found_nevertheless() {
+async fn recall_works_without_a_writable_cache() {
     let world = filled().await;
     fs::write(world.home.path().join("state/corpora"), "in the way").unwrap();
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
@@ -321,7 +321,7 @@ async fn where_nothing_can_be_kept_all_is_found_nevertheless() {
 }
 
 #[tokio::test]
-async fn whoever_serves_a_folder_looks_at_it_ahead_and_keeps_what_changes_after_a_while() {
+async fn a_serving_process_prepares_its_corpus_and_writes_it_after_changes() {
     let world = filled().await;
     let workspace = Workspace::new(world.home.path().to_owned(), BindingRequest::default());
     let serving = world.engine.serve(&[workspace], LaneSettings::default()).await.unwrap();
@@ -337,7 +337,7 @@ async fn whoever_serves_a_folder_looks_at_it_ahead_and_keeps_what_changes_after_
 }
 
 #[tokio::test]
-async fn what_fits_about_equally_well_comes_by_when_it_was_written_and_how_often_it_was_used() {
+async fn ties_are_ordered_by_day_of_writing_and_usage() {
     let world = RecallFixture::new();
     let text = "The pier gate opens at six.\n";
     let names = ["gate-a.md", "gate-b.md", "gate-c.md"];
@@ -362,7 +362,7 @@ async fn what_fits_about_equally_well_comes_by_when_it_was_written_and_how_often
         fs::File::options().write(true).open(folder.join(name)).unwrap().set_modified(at).unwrap();
     }
     order(["gate-a.md", "gate-b.md", "gate-c.md"]).await;
-    // A person's look is no use; an agent's is.
+    // A read by a person does not count as a use; one by an agent does.
     let agent = Caller::agent(AgentClass::Exec, "test");
     let agent = world.engine.memories(&BindingRequest::default(), agent);
     let view =

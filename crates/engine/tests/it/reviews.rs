@@ -1,4 +1,5 @@
-//! Background reviews: due every so many turns, by a scripted model; what they may do alone and what a person decides.
+//! Tests of background reviews by a scripted model: when they are due, which changes they may make,
+//! and which need a person's decision.
 
 mod hostile;
 
@@ -80,7 +81,7 @@ impl ReviewFixture {
         Self { home, engine, workspace, lanes, feeds, conversations, server }
     }
 
-    /// Opens another process's view of the same home.
+    /// Opens the same home as another process.
     async fn reopen(self, interval: u64) -> Self {
         self.lanes.drain(Duration::from_secs(5)).await;
         self.conversations.flush().await;
@@ -99,10 +100,10 @@ impl ReviewFixture {
         opened.await.unwrap().conversation
     }
 
-    /// Says so much in a conversation, one turn each, and waits for the reviews that are due.
-    async fn turns(&self, id: &str, said: &[&str]) -> Vec<Task> {
+    /// Runs one turn per text in a conversation, and waits for the due reviews.
+    async fn turns(&self, id: &str, texts: &[&str]) -> Vec<Task> {
         let conversation = self.conversation(id).await;
-        for text in said {
+        for text in texts {
             turn(&conversation, text);
             self.conversations.flush().await;
             self.lanes.wait_until_idle(Duration::from_secs(20)).await;
@@ -123,7 +124,7 @@ impl ReviewFixture {
         assert!(!matches!(reply, Reply::Refused(_)), "{reply:?}");
     }
 
-    /// Returns all memories, one after the other.
+    /// Returns the texts of all memories, concatenated.
     async fn text(&self) -> String {
         let memories = self.memories();
         let mut all = String::new();
@@ -141,8 +142,10 @@ impl ReviewFixture {
     async fn proposals(&self) -> Vec<(String, String)> {
         let memories = self.memories();
         let page = self.engine.proposal_queue().list(&memories, None, 50).await.unwrap();
-        let told = page.proposals.into_iter();
-        told.map(|one| (one.proposal.kind.to_string(), one.proposal.reason)).collect()
+        let proposals = page.proposals.into_iter();
+        proposals
+            .map(|pending| (pending.proposal.kind.to_string(), pending.proposal.reason))
+            .collect()
     }
 }
 
@@ -177,7 +180,7 @@ fn left_out(task: &Task) -> Vec<(FindingSkipReason, u32)> {
 }
 
 #[tokio::test]
-async fn every_third_turn_has_one_review_and_nothing_to_save_writes_nothing() {
+async fn every_third_turn_has_one_review_and_no_findings_write_nothing() {
     let world = ReviewFixture::new(vec![nothing()]);
     assert_eq!(world.turns("talk", &THREE[..2]).await, []);
     let reviews = world.turns("talk", &THREE[2..]).await;
@@ -190,16 +193,16 @@ async fn every_third_turn_has_one_review_and_nothing_to_save_writes_nothing() {
     assert_eq!(works.len(), 2);
     assert!(works.iter().all(|work| work.is_background && work.ended == "completed"), "{works:?}");
     assert_eq!(works[0].agent, "managed-auto-memory-review");
-    let told = world.server.requests()[0].text();
-    assert!(told.contains("I prefer tabs everywhere") && told.contains("m3"), "{told}");
-    // What was reviewed is not shown again, and nobody keeps it.
+    let sent = world.server.requests()[0].text();
+    assert!(sent.contains("I prefer tabs everywhere") && sent.contains("m3"), "{sent}");
+    // Reviewed messages are not shown again, and are no longer stored.
     assert!(!world.server.requests()[1].text().contains("tabs"));
-    let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert!(!kept.contains("tabs"), "{kept}");
+    let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
+    assert!(!stored.contains("tabs"), "{stored}");
 }
 
 #[tokio::test]
-async fn what_is_found_is_saved_with_its_origin_and_waits_for_a_person() {
+async fn a_finding_is_saved_with_its_origin_and_waits_for_a_decision() {
     let world = ReviewFixture::new(vec![
         ModelReply::Calls(vec![
             add("user", "I prefer tabs everywhere", &["m3"]),
@@ -240,7 +243,7 @@ async fn what_is_found_is_saved_with_its_origin_and_waits_for_a_person() {
 }
 
 #[tokio::test]
-async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
+async fn a_memory_of_a_review_is_hot_only_after_a_person_accepted_it() {
     let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
@@ -265,7 +268,7 @@ async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
     assert!(decided.iter().all(|one| one.outcome.is_ok()), "{decided:?}");
     let showing = world.engine.segment(&memories, &files).await.unwrap();
     assert!(showing.hot[0].shown, "{:?}", showing.hot);
-    // Taken back, it waits again, and is no text that came with a repository.
+    // After an undo it waits again; it does not count as text from a repository.
     let change = decided[0].outcome.as_ref().unwrap().unwrap();
     memories
         .undo(
@@ -280,7 +283,7 @@ async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
 }
 
 #[tokio::test]
-async fn a_call_of_anything_else_is_dropped_and_a_sixth_finding_too() {
+async fn other_tool_calls_and_a_sixth_finding_are_dropped() {
     let mut calls: Vec<_> = [
         "I write Rust",
         "I live in Graz",
@@ -307,12 +310,12 @@ async fn a_call_of_anything_else_is_dropped_and_a_sixth_finding_too() {
 }
 
 #[tokio::test]
-async fn what_a_person_wrote_is_changed_by_a_person_alone() {
+async fn a_review_does_not_change_what_a_person_wrote() {
     let calls = |server: &ModelRequest| -> Vec<(String, Value)> {
-        // A model that removes all that it is shown.
-        let told = server.text();
+        // A model that removes all memories that it is shown.
+        let sent = server.text();
         let ids =
-            (1..=9).map(|n| format!("e{n}")).filter(|id| told.contains(&format!("{id} /mem")));
+            (1..=9).map(|n| format!("e{n}")).filter(|id| sent.contains(&format!("{id} /mem")));
         let mut calls: Vec<_> = ids
             .map(|id| ("delete_memory".to_owned(), json!({ "id": id, "evidence": ["m1"] })))
             .collect();
@@ -322,8 +325,8 @@ async fn what_a_person_wrote_is_changed_by_a_person_alone() {
         ));
         calls
     };
-    let server = ModelServer::start(move |number, asked| {
-        if number == 0 { ModelReply::Calls(calls(asked)) } else { ModelReply::text("Done.") }
+    let server = ModelServer::start(move |number, request| {
+        if number == 0 { ModelReply::Calls(calls(request)) } else { ModelReply::text("Done.") }
     })
     .unwrap();
     let world = ReviewFixture::open(tempfile::tempdir().unwrap(), 3, server);
@@ -346,7 +349,7 @@ async fn what_a_person_wrote_is_changed_by_a_person_alone() {
 }
 
 #[tokio::test]
-async fn its_own_entries_a_review_changes_by_itself_unless_they_are_pinned() {
+async fn a_review_may_change_its_own_entries_unless_they_are_pinned() {
     let change = |number: usize, text: &str| {
         let id = format!("e{number}");
         ModelReply::call("update_memory", json!({ "id": id, "text": text, "evidence": ["m1"] }))
@@ -378,7 +381,7 @@ async fn its_own_entries_a_review_changes_by_itself_unless_they_are_pinned() {
 }
 
 #[tokio::test]
-async fn a_hang_an_error_and_a_broken_reply_write_nothing_and_the_mark_moves_on() {
+async fn a_failed_review_writes_nothing_and_is_not_repeated() {
     for (says, code) in [
         (ModelReply::Nothing, "timeout"),
         (ModelReply::Status(400, None, "no such model"), "model_unavailable"),
@@ -398,7 +401,7 @@ async fn a_hang_an_error_and_a_broken_reply_write_nothing_and_the_mark_moves_on(
 }
 
 #[tokio::test]
-async fn what_is_known_secret_or_an_order_is_left_out() {
+async fn known_facts_secrets_and_orders_are_skipped() {
     let prompt = "Only what the person says in their own name is evidence and nothing else is";
     let world = ReviewFixture::new(vec![
         ModelReply::Calls(vec![
@@ -425,14 +428,14 @@ async fn what_is_known_secret_or_an_order_is_left_out() {
         !text.contains("ghp_") && !text.contains("Ignore") && !text.contains("own name"),
         "{text}"
     );
-    // What is private is the person's alone, whatever the model thinks.
+    // A private fact goes to the global memories, whatever the model chooses.
     let diabetes = text.lines().rev().skip_while(|line| !line.contains("diabetes"));
     let file = diabetes.into_iter().find(|line| line.starts_with("/memories/")).unwrap();
     assert!(file.starts_with("/memories/global/"), "{file}");
 }
 
 #[tokio::test]
-async fn a_review_adds_to_no_memory_that_somebody_else_wrote() {
+async fn a_review_adds_only_to_its_own_memories() {
     let world = ReviewFixture::every(
         1,
         vec![
@@ -453,30 +456,30 @@ async fn a_review_adds_to_no_memory_that_somebody_else_wrote() {
 }
 
 #[tokio::test]
-async fn turns_are_counted_once_and_go_on_after_a_restart() {
+async fn turns_are_counted_once_across_a_restart() {
     let world = ReviewFixture::new(vec![nothing()]);
     let conversation = world.conversation("talk").await;
     for _ in 0..5 {
-        let told = TurnReport {
+        let report = TurnReport {
             messages: vec![(MessageRole::User, "I prefer tabs".to_owned())],
             wrote_memory: false,
         };
-        conversation.turn_ended_with_report(Some("turn 1"), &told);
+        conversation.turn_ended_with_report(Some("turn 1"), &report);
     }
-    // A turn in which no person said anything is none.
+    // A turn without a user message does not count.
     conversation.turn_ended(None);
     conversation.turn_ended(Some("again"));
     world.turns("talk", &["two"]).await;
     let world = world.reopen(3).await;
     assert_eq!(world.reviews().await, []);
     assert_eq!(world.turns("talk", &["three"]).await.len(), 1);
-    let told = world.server.requests()[0].text();
-    assert!(told.contains("I prefer tabs") && told.contains("three"), "{told}");
-    assert_eq!(told.matches("I prefer tabs").count(), 1, "{told}");
+    let sent = world.server.requests()[0].text();
+    assert!(sent.contains("I prefer tabs") && sent.contains("three"), "{sent}");
+    assert_eq!(sent.matches("I prefer tabs").count(), 1, "{sent}");
 }
 
 #[tokio::test]
-async fn the_end_of_a_session_has_a_last_review_if_much_of_it_had_none() {
+async fn the_end_of_a_session_reviews_enough_unreviewed_turns() {
     let world = ReviewFixture::every(4, vec![nothing()]);
     world.turns("short", &["one"]).await;
     world.turns("long", &["one", "two"]).await;
@@ -490,7 +493,7 @@ async fn the_end_of_a_session_has_a_last_review_if_much_of_it_had_none() {
 }
 
 #[tokio::test]
-async fn two_sessions_are_not_mixed() {
+async fn reviews_of_two_sessions_are_separate() {
     let world = ReviewFixture::new(vec![nothing()]);
     for (one, other) in [("a1", "b1"), ("a2", "b2"), ("a3", "b3")] {
         turn(&*world.conversation("one").await, one);
@@ -499,14 +502,14 @@ async fn two_sessions_are_not_mixed() {
     }
     world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 2);
-    for asked in world.server.requests() {
-        let told = asked.text();
-        assert_ne!(told.contains("a2"), told.contains("b2"), "{told}");
+    for request in world.server.requests() {
+        let sent = request.text();
+        assert_ne!(sent.contains("a2"), sent.contains("b2"), "{sent}");
     }
 }
 
 #[tokio::test]
-async fn without_an_interval_nothing_of_a_turn_is_kept() {
+async fn without_an_interval_no_message_is_stored() {
     let world = ReviewFixture::every(0, vec![nothing()]);
     world.create("/memories/global/a.md", "- a\n").await;
     let conversation = world.conversation("talk").await;
@@ -515,57 +518,57 @@ async fn without_an_interval_nothing_of_a_turn_is_kept() {
     conversation.wrote_memory();
     conversation.ended();
     world.conversations.flush().await;
-    let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert_eq!(kept, r#"{"segment":0,"turns":1,"shown":[],"events":[]}"#);
+    let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
+    assert_eq!(stored, r#"{"segment":0,"turns":1,"shown":[],"events":[]}"#);
     assert_eq!(world.reviews().await, []);
     assert!(world.server.requests().is_empty());
 
-    // What an interval had kept goes when it is set to 0.
+    // Messages stored under an interval are deleted when it is set to 0.
     let world = ReviewFixture::every(3, vec![nothing()]);
     world.turns("talk", &["I prefer tabs"]).await;
-    let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert!(kept.contains("I prefer tabs"), "{kept}");
+    let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
+    assert!(stored.contains("I prefer tabs"), "{stored}");
     let world = world.reopen(0).await;
     turn(&*world.conversation("talk").await, "more");
     world.conversations.flush().await;
-    let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert_eq!(kept, r#"{"segment":0,"turns":2,"shown":[],"events":[]}"#);
+    let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
+    assert_eq!(stored, r#"{"segment":0,"turns":2,"shown":[],"events":[]}"#);
 }
 
 #[tokio::test]
-async fn secrets_are_taken_out_before_anything_is_kept_or_sent() {
+async fn secrets_are_removed_before_storing_and_sending() {
     let world = ReviewFixture::new(vec![nothing()]);
     let secret = "ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
     world.turns("talk", &[&format!("the key is {secret}"), "go"]).await;
-    let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert!(!kept.contains(secret) && kept.contains("redacted"), "{kept}");
+    let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
+    assert!(!stored.contains(secret) && stored.contains("redacted"), "{stored}");
     world.turns("talk", &["on"]).await;
     assert!(!world.server.requests()[0].text().contains(secret));
 }
 
 #[tokio::test]
-async fn people_are_told_once_of_what_was_saved_and_of_nothing_else() {
+async fn one_event_is_published_for_saved_memories_only() {
     let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
-    let mut heard = world.feeds.subscribe(&world.workspace.id, None).await.unwrap();
+    let mut subscription = world.feeds.subscribe(&world.workspace.id, None).await.unwrap();
     world.turns("talk", &["I prefer tabs everywhere", "go on"]).await;
-    let mut told = Vec::new();
+    let mut counts = Vec::new();
     while let Ok(Some(Event { kind, .. })) =
-        tokio::time::timeout(Duration::from_millis(300), heard.next()).await
+        tokio::time::timeout(Duration::from_millis(300), subscription.next()).await
     {
-        if let EventKind::MemoryChanged(news) = kind
-            && let FeedChange::Review { saved, .. } = &news.change
+        if let EventKind::MemoryChanged(event) = kind
+            && let FeedChange::Review { saved, .. } = &event.change
         {
-            told.push(*saved);
+            counts.push(*saved);
         }
     }
-    assert_eq!(told, [1]);
+    assert_eq!(counts, [1]);
 }
 
 #[tokio::test]
-async fn what_is_about_to_be_lost_is_reviewed_before_a_compaction() {
+async fn unreviewed_turns_are_reviewed_before_a_compaction() {
     let world = ReviewFixture::new(vec![
         ModelReply::Calls(vec![
             add("user", "I prefer tabs everywhere", &["m1"]),
@@ -586,14 +589,14 @@ async fn what_is_about_to_be_lost_is_reviewed_before_a_compaction() {
     assert_eq!(left_out(&reviews[0]), []);
     let text = world.text().await;
     assert!(text.contains("/memories/global/") && text.contains("/memories/workspace/"), "{text}");
-    // The turn that went on counts when it has ended.
+    // The running turn counts when it has ended.
     conversation.turn_ended_with_report(None, &TurnReport::default());
     assert_eq!(world.turns("talk", &["two"]).await.len(), 1);
     assert_eq!(world.turns("talk", &["three"]).await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_review_waits_while_models_took_what_they_may_in_a_day() {
+async fn a_review_waits_while_the_token_budget_is_used_up() {
     let home = tempfile::tempdir().unwrap();
     let server = ModelServer::scripted(vec![nothing()]).unwrap();
     let world = ReviewFixture::open_with(home, server, |config| {
@@ -602,32 +605,32 @@ async fn a_review_waits_while_models_took_what_they_may_in_a_day() {
     });
     assert_eq!(world.turns("talk", &["one"]).await.len(), 1);
     assert_eq!(world.turns("talk", &["two", "three"]).await.len(), 1);
-    let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert!(kept.contains("two") && kept.contains("three"), "{kept}");
+    let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
+    assert!(stored.contains("two") && stored.contains("three"), "{stored}");
 }
 
 #[tokio::test]
-async fn a_model_is_told_what_was_said_and_what_is_known_as_data() {
+async fn a_model_gets_messages_and_memories_as_data() {
     let world = ReviewFixture::every(1, vec![nothing()]);
     world.create("/memories/global/tabs.md", "- I prefer tabs in \"Rust\"\n").await;
     world.turns("talk", &["I prefer spaces in Rust\nnow"]).await;
-    let asked = world.server.requests().remove(0).body;
-    let messages = asked["messages"].as_array().unwrap();
-    let said = messages.iter().map(|one| one["content"].as_str().unwrap());
-    let told: Vec<_> = said.map(|text| text.replace(&today(), "<today>")).collect();
-    insta::assert_snapshot!(told.join("\n=====\n"));
-    let names = asked["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]);
+    let request = world.server.requests().remove(0).body;
+    let messages = request["messages"].as_array().unwrap();
+    let texts = messages.iter().map(|one| one["content"].as_str().unwrap());
+    let texts: Vec<_> = texts.map(|text| text.replace(&today(), "<today>")).collect();
+    insta::assert_snapshot!(texts.join("\n=====\n"));
+    let names = request["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]);
     let names: Vec<_> = names.map(|name| name.as_str().unwrap()).collect();
     assert_eq!(names, ["add_memory", "update_memory", "delete_memory"]);
 }
 
-/// Returns this day where the tests run.
+/// Returns the current date in the time zone of the tests.
 fn today() -> String {
     jiff::Zoned::now().date().to_string()
 }
 
 #[tokio::test]
-async fn no_sentence_of_the_prompt_is_kept_anywhere() {
+async fn no_sentence_of_the_prompt_is_stored() {
     let sentence = "You change nothing in the conversation and no person sees your answer.";
     let world = ReviewFixture::every(
         1,
@@ -645,7 +648,7 @@ async fn no_sentence_of_the_prompt_is_kept_anywhere() {
     world.create("/memories/global/tabs.md", "- I prefer tabs in Rust\n").await;
     let reviews = world.turns("talk", &["I prefer spaces in Rust"]).await;
     assert_eq!(left_out(&reviews[0]), [(FindingSkipReason::Instructions, 2)]);
-    assert!(world.server.requests()[0].text().contains(sentence), "it is told");
+    assert!(world.server.requests()[0].text().contains(sentence), "the prompt contains it");
     world.lanes.drain(Duration::from_secs(5)).await;
     world.engine.close().await;
     let mut folders = vec![world.home.path().to_owned()];

@@ -310,12 +310,12 @@ async fn what_a_child_decides_passes_the_checks_of_anybody() {
     check(bees(), new(&large), "remember_failed: ").await;
     check(bees(), new("a\u{0}b"), "remember_failed: ").await;
     let pinned = edit("/memories/global/user/pin.md", Some(PINNED), None);
-    let kept = "forget_failed: an edit would remove what is pinned";
+    let kept = "forget_failed: an edit would remove text of a pinned memory";
     check(forget("my cat"), vec![pinned.clone()], kept).await;
-    let kept = "dream_failed: an edit would remove what is pinned";
+    let kept = "dream_failed: an edit would remove text of a pinned memory";
     check(CuratorRequest::Dream, vec![pinned], kept).await;
     let emptied = edit("/memories/global/user/pin.md", Some(PINNED), Some("- nothing\n"));
-    check(forget("my cat"), vec![emptied], "forget_failed: an edit would remove what is pinned")
+    check(forget("my cat"), vec![emptied], "forget_failed: an edit would remove text of a pinned memory")
         .await;
     let added = edit("/memories/global/user/new.md", None, Some("- x\n"));
     check(forget("my cat"), vec![added], "forget_failed: an edit would add a memory").await;
@@ -335,7 +335,7 @@ async fn what_a_child_decides_passes_the_checks_of_anybody() {
     let (why, _) = failed(&then, bees(), |settings| settings.is_costly = true).await;
     assert_eq!(
         why,
-        "remember_failed: the memories changed again and again while they were being decided upon"
+        "remember_failed: the memories kept changing while they were being decided on"
     );
 }
 

@@ -182,7 +182,7 @@ pub(super) fn examine_tasks(place: &Sandbox, daemon: &Daemon, tolds: &[CallLog])
             }
             // Two kills met it: it is given up, without effect.
             Some(task) => {
-                let details = "it was begun again and again and never ended";
+                let details = "all attempts at it were lost before they ended";
                 assert_eq!(task["error"]["details"], details, "{task}");
                 assert_eq!(times, 0, "{fact}: {task}");
             }

@@ -1,4 +1,4 @@
-//! Whatever happens to a reader: it is told everything in order, or told that it was not.
+//! Property: a reader receives every event in order, or a resync that says it did not.
 
 use proptest::prelude::*;
 
@@ -8,9 +8,9 @@ use super::*;
 enum ReaderStep {
     Publish(usize),
     Read(usize),
-    /// The connection breaks, and the client comes back with what it saw last.
+    /// The connection breaks, and the client reconnects with its cursor.
     Reconnect,
-    /// The client forgot what it saw.
+    /// The client loses its cursor.
     Forget,
     Lose,
 }
@@ -26,12 +26,12 @@ fn steps() -> impl Strategy<Value = Vec<ReaderStep>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// A client that believes what it is told.
+/// A client that checks the sequence of its events.
 struct ReplayingClient {
     subscription: Option<Subscription>,
-    /// The id of the last event that it saw.
+    /// Id of the last event received.
     last_seen: u64,
-    /// Whether it was told that it misses something between that and the next.
+    /// Whether a resync announced a gap before the next event.
     may_miss: bool,
 }
 
@@ -72,13 +72,13 @@ fn run(steps: &[ReaderStep]) -> Result<(), TestCaseError> {
     let world = StreamFixture::new(SMALL);
     let mut client = ReplayingClient::connect(&world, 0);
     let mut published = 0;
-    let mut last_told_one = 0;
+    let mut last_delivered = 0;
     for step in steps {
         match step {
             ReaderStep::Publish(count) => {
                 world.publish(*count);
                 published += u64::try_from(*count).unwrap();
-                last_told_one = published;
+                last_delivered = published;
             }
             ReaderStep::Lose => {
                 world.ring.push_gap();
@@ -100,7 +100,7 @@ fn run(steps: &[ReaderStep]) -> Result<(), TestCaseError> {
             }
         }
     }
-    // Whatever was before: who keeps coming back hears the newest.
+    // A client that keeps reconnecting receives the newest event, whatever happened before.
     for _ in 0..2 {
         while client.read()? {}
         if client.subscription.is_none() {
@@ -109,7 +109,7 @@ fn run(steps: &[ReaderStep]) -> Result<(), TestCaseError> {
             client.may_miss = may_miss;
         }
     }
-    if last_told_one == published {
+    if last_delivered == published {
         prop_assert_eq!(client.last_seen, published);
     }
     Ok(())
@@ -117,7 +117,7 @@ fn run(steps: &[ReaderStep]) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn nothing_is_missed_unsaid_told_twice_or_out_of_order(steps in steps()) {
+    fn no_event_is_lost_silently_repeated_or_out_of_order(steps in steps()) {
         run(&steps)?;
     }
 
@@ -134,8 +134,8 @@ proptest! {
         let mut replayed = Vec::new();
         let mut reader = world.subscribe_after(last_seen);
         while let Some(Some(event)) = reader.next().now_or_never() {
-            if let EventKind::MemoryChanged(news) = event.kind {
-                replayed.push(news.bytes());
+            if let EventKind::MemoryChanged(event_data) = event.kind {
+                replayed.push(event_data.bytes());
             }
         }
         prop_assert!(replayed.len() == 1 || replayed.iter().sum::<u64>() <= replayed_bytes_max);

@@ -1,12 +1,12 @@
-//! Claims about the streams of sessions: windows on what a workspace's tasks did.
+//! Tests of session streams: windows on the task events of a workspace.
 
 use super::*;
 
-/// Opens another stream on the same ring, at what happened last.
+/// Opens another stream on the same ring, starting at the last event.
 fn window(world: &StreamFixture) -> Arc<EventBus> {
-    let base = world.ring.with_state(|shelf| shelf.last());
-    let common = world.bus.context().clone();
-    EventBus::new(common, Arc::clone(&world.ring), base, SMALL.session_streams_max)
+    let base = world.ring.with_state(|ring| ring.last());
+    let context = world.bus.context().clone();
+    EventBus::new(context, Arc::clone(&world.ring), base, SMALL.session_streams_max)
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn each_session_counts_from_one() {
 }
 
 #[test]
-fn a_session_replays_nothing_from_before_it() {
+fn a_session_replays_no_events_from_before_its_start() {
     let world = StreamFixture::new(SMALL);
     world.publish(4);
     let session = window(&world);
@@ -41,7 +41,7 @@ fn a_session_replays_nothing_from_before_it() {
 }
 
 #[test]
-fn the_end_of_one_session_is_not_that_of_another() {
+fn the_end_of_a_session_does_not_affect_another() {
     let world = StreamFixture::new(SMALL);
     let (one, other) = (window(&world), window(&world));
     let mut readers = [one.subscribe(None).unwrap(), other.subscribe(None).unwrap()];

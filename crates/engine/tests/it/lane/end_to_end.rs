@@ -1,4 +1,4 @@
-//! Lanes with the embedded curator, as they come out of the engine.
+//! Tests of lanes with the rule curator, as the engine sets them up.
 
 use std::fs;
 use std::path::Path;
@@ -34,8 +34,8 @@ impl EngineHome {
     }
 
     async fn submit_and_wait(&self, request: CuratorRequest) -> Task {
-        let asker = Requester::person("cli");
-        let task = self.lanes.submit(&self.workspace, request, asker).await.unwrap();
+        let requester = Requester::person("cli");
+        let task = self.lanes.submit(&self.workspace, request, requester).await.unwrap();
         self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
     }
 
@@ -71,13 +71,13 @@ fn result(task: &Task) -> &TaskResult {
 }
 
 #[tokio::test]
-async fn remember_forget_and_dream_do_what_they_say() {
+async fn remember_forget_and_dream_change_the_memories() {
     let home = EngineHome::new();
     let task = home.submit_and_wait(remember("I keep bees.", None)).await;
     let TaskDetails::Remember { files_touched } = &result(&task).details else { panic!() };
     assert_eq!((files_touched.len(), result(&task).scopes.len()), (1, 1));
     assert!(home.texts().await[0].1.contains("I keep bees"));
-    // What is known is not written again.
+    // A known entry is not written again.
     let task = home.submit_and_wait(remember("I keep bees.", None)).await;
     let TaskDetails::Remember { files_touched } = &result(&task).details else { panic!() };
     assert_eq!(files_touched, &[]);
@@ -98,7 +98,7 @@ async fn remember_forget_and_dream_do_what_they_say() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_remembered_fails_with_a_code_of_its_own() {
+async fn a_refused_remember_fails_with_a_code_of_its_own() {
     let home = EngineHome::new();
     let secret = "The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
     let task = home.submit_and_wait(remember(secret, None)).await;
@@ -113,7 +113,7 @@ async fn what_may_not_be_remembered_fails_with_a_code_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
+async fn a_request_is_stored_until_its_task_ends_and_a_secret_is_never_stored() {
     let home = EngineHome::new();
     let holds = |text: &str| {
         let mut bytes = Vec::new();
@@ -135,8 +135,8 @@ async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
         remember(bees, None),
         forget("the key xoxb-2345678901-abcdefghij"),
     ] {
-        let asker = Requester::person("cli");
-        tasks.push(home.lanes.submit(&home.workspace, request, asker).await.unwrap());
+        let requester = Requester::person("cli");
+        tasks.push(home.lanes.submit(&home.workspace, request, requester).await.unwrap());
     }
     assert_eq!((holds(bees), holds("ghp_"), holds("xoxb-")), (true, false, true));
     drop(lock);
@@ -149,7 +149,7 @@ async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
 }
 
 #[tokio::test]
-async fn what_is_told_of_a_forgotten_secret_is_not_the_secret() {
+async fn the_result_of_a_forget_does_not_contain_the_secret() {
     let home = EngineHome::new();
     let folder = home.folder.path().join("data/memory");
     fs::create_dir_all(&folder).unwrap();
@@ -160,31 +160,32 @@ async fn what_is_told_of_a_forgotten_secret_is_not_the_secret() {
     else {
         panic!()
     };
-    let told = removed.iter().map(|removed| removed.summary.as_str()).collect::<Vec<_>>();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].contains("bot token") && !told[0].contains("ghp_"), "{told:?} {summary}");
+    let summaries = removed.iter().map(|removed| removed.summary.as_str()).collect::<Vec<_>>();
+    assert_eq!(summaries.len(), 1);
+    assert!(
+        summaries[0].contains("bot token") && !summaries[0].contains("ghp_"),
+        "{summaries:?} {summary}"
+    );
     assert!(!summary.contains("ghp_"), "{summary}");
     assert_eq!(home.texts().await[0].1, "- I keep bees\n");
 }
 
 #[tokio::test]
-async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
+async fn a_dry_run_shows_the_changes_and_makes_none() {
     let home = EngineHome::new();
     home.submit_and_wait(remember("I keep bees.", None)).await;
     let before = home.texts().await;
-    let asker = Requester::person("cli");
-    let rehearsed = home.lanes.preview(&home.workspace, &forget("bees"), &asker).await;
-    let rehearsal = rehearsed.unwrap();
-    let TaskDetails::Forget { removed, .. } = &rehearsal.result.details else { panic!() };
+    let requester = Requester::person("cli");
+    let outcome = home.lanes.preview(&home.workspace, &forget("bees"), &requester).await;
+    let preview = outcome.unwrap();
+    let TaskDetails::Forget { removed, .. } = &preview.result.details else { panic!() };
     assert_eq!(removed.len(), 1);
-    let [diff] = rehearsal.diffs.as_slice() else { panic!("{:?}", rehearsal.diffs) };
+    let [diff] = preview.diffs.as_slice() else { panic!("{:?}", preview.diffs) };
     assert_eq!((diff.after.as_deref(), diff.is_complete), (None, true));
     assert!(diff.unified.contains("-- I keep bees."), "{}", diff.unified);
     let secret = remember("password = h4rdT0Gue55x9q", None);
-    let rehearsed = home.lanes.preview(&home.workspace, &secret, &asker).await;
-    let Err(lukasa_engine::TaskPreviewError::Task(error)) = rehearsed else {
-        panic!("{rehearsed:?}")
-    };
+    let outcome = home.lanes.preview(&home.workspace, &secret, &requester).await;
+    let Err(lukasa_engine::TaskPreviewError::Task(error)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(error.code, TaskErrorCode::Screened);
     assert_eq!(home.texts().await, before);
     let tasks = home.lanes.list(
@@ -192,7 +193,7 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
         lukasa_engine::TaskFilter::default(),
         lukasa_engine::Viewer::Person,
     );
-    assert_eq!(tasks.await.unwrap().len(), 1, "a rehearsal is no task");
+    assert_eq!(tasks.await.unwrap().len(), 1, "a dry run is not a task");
     home.engine.close().await;
 }
 

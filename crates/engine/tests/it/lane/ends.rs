@@ -1,4 +1,4 @@
-//! How tasks end: with memories, with nothing, with a panic, too late, or not yet.
+//! Tests of the ends of tasks: success, no change, panic, timeout, drain, crash.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,19 +17,19 @@ use testkit::{Faults, FaultyState, FaultyTasks};
 use super::host::{LaneHost, LaneProcess, PROJECT, at, client, code, quick, remember};
 
 #[tokio::test]
-async fn what_a_task_did_is_in_the_files_in_history_and_in_one_event() {
+async fn a_completed_task_is_in_the_files_the_history_and_one_event() {
     let host = LaneHost::new();
     let process = host.process();
-    let asker = Requester::client("http", Some(client("ide-1")));
+    let requester = Requester::client("http", Some(client("ide-1")));
     let request = remember("add project/a.md x add project/b.md y");
-    let task = process.lanes().submit(&process.workspace, request, asker).await.unwrap();
+    let task = process.lanes().submit(&process.workspace, request, requester).await.unwrap();
     assert_eq!(task.status(), Status::Queued);
     let ended = process.wait_for_end(&task).await;
     assert_eq!(ended.status(), Status::Completed);
     assert_eq!(process.text("project/b.md").await.as_deref(), Some("- y\n"));
-    let heard = process.feed.changes.lock().unwrap().clone();
+    let published = process.feed.changes.lock().unwrap().clone();
     assert_eq!(
-        heard,
+        published,
         [ManagedChange {
             workspace: process.workspace.id.clone(),
             source: TaskKind::Remember,
@@ -44,10 +44,13 @@ async fn what_a_task_did_is_in_the_files_in_history_and_in_one_event() {
     let query = ChangesQuery { task: Some(task.id.to_string()), max: 9, ..Default::default() };
     let changes = memories.changes(&query).await.unwrap();
     let [change] = changes.as_slice() else { panic!("one change: {changes:?}") };
-    let by = &change.provenance;
-    assert_eq!((change.kind, by.actor, by.trust), (ChangeKind::Draft, Actor::Task, Trust::Agent));
-    assert_eq!((by.origin.as_str(), by.client.as_deref()), ("http", Some("ide-1")));
-    assert_eq!(by.task.as_deref(), Some(task.id.as_str()));
+    let provenance = &change.provenance;
+    assert_eq!(
+        (change.kind, provenance.actor, provenance.trust),
+        (ChangeKind::Draft, Actor::Task, Trust::Agent)
+    );
+    assert_eq!((provenance.origin.as_str(), provenance.client.as_deref()), ("http", Some("ide-1")));
+    assert_eq!(provenance.task.as_deref(), Some(task.id.as_str()));
     let runs = process.tasks.runs(task.id.as_str()).await.unwrap();
     let [run] = runs.as_slice() else { panic!("one run: {runs:?}") };
     assert_eq!((run.attempt, run.runner.as_str(), run.ended_at.is_some()), (1, "scripted", true));
@@ -77,7 +80,7 @@ async fn a_panic_fails_its_task_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_runner_that_never_ends_is_given_up() {
+async fn a_task_that_never_ends_times_out() {
     let host = LaneHost::new();
     let settings = LaneSettings { task_wait: Duration::from_millis(20), ..quick() };
     let process = host.process().with(settings);
@@ -89,7 +92,7 @@ async fn a_runner_that_never_ends_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_decision_that_something_overtook_is_made_anew() {
+async fn a_conflicting_decision_is_repeated() {
     let host = LaneHost::new();
     let process = host.process();
     let ended = process.submit_and_wait("add global/a.md x conflict").await;
@@ -102,7 +105,7 @@ async fn a_decision_that_something_overtook_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_draft_that_somebody_wrote_under_is_decided_anew() {
+async fn a_draft_with_an_outdated_base_is_decided_again() {
     let host = LaneHost::new();
     let process = host.process();
     let task = process.submit("add global/a.md x wait").await;
@@ -122,7 +125,7 @@ async fn a_draft_that_somebody_wrote_under_is_decided_anew() {
 }
 
 #[tokio::test]
-async fn what_a_failure_says_is_cleaned() {
+async fn details_of_a_failure_are_redacted() {
     let host = LaneHost::new();
     let process = host.process();
     let ended = process.submit_and_wait("secret").await;
@@ -132,7 +135,7 @@ async fn what_a_failure_says_is_cleaned() {
 }
 
 #[tokio::test]
-async fn a_row_that_nobody_can_read_fails_and_the_next_is_done() {
+async fn a_corrupt_row_fails_and_the_next_task_runs() {
     let host = LaneHost::new();
     let process = host.process();
     let task = process.submit("wait").await;
@@ -155,7 +158,7 @@ async fn a_row_that_nobody_can_read_fails_and_the_next_is_done() {
 }
 
 #[tokio::test]
-async fn draining_lets_what_runs_end_and_leaves_the_rest_queued() {
+async fn a_drain_waits_for_the_running_task_and_leaves_the_others_queued() {
     let host = LaneHost::new();
     let process = host.process();
     let running = process.submit("add global/a.md x wait").await;
@@ -170,7 +173,7 @@ async fn draining_lets_what_runs_end_and_leaves_the_rest_queued() {
     assert_eq!(left.status, Status::Queued);
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- x\n"));
     process.close().await;
-    // The next life goes on with it, and needs to be told only where.
+    // The next process continues the task once it knows the workspace.
     let next = host.process();
     next.lanes().resume(&[host.workspace("mill"), host.workspace("shop")]).await.unwrap();
     assert_eq!(next.wait_for_end(&waiting).await.status(), Status::Completed);
@@ -179,7 +182,7 @@ async fn draining_lets_what_runs_end_and_leaves_the_rest_queued() {
 }
 
 #[tokio::test]
-async fn draining_does_not_wait_for_what_does_not_end() {
+async fn a_drain_stops_a_task_that_does_not_end() {
     let host = LaneHost::new();
     let process = host.process();
     let task = process.submit("add global/a.md x heed").await;
@@ -194,58 +197,58 @@ async fn draining_does_not_wait_for_what_does_not_end() {
 }
 
 #[tokio::test]
-async fn a_task_outlives_any_number_of_ends_of_its_process() {
+async fn a_task_survives_any_number_of_drains() {
     let host = LaneHost::new();
     let first = host.process();
     let task = first.submit("add global/a.md x wait").await;
-    let mut lives = vec![first];
-    for life in 1..=4 {
-        while host.runner.begun.lock().unwrap().len() < life {
+    let mut processes = vec![first];
+    for count in 1..=4 {
+        while host.runner.begun.lock().unwrap().len() < count {
             tokio::task::yield_now().await;
         }
-        let ending = lives.pop().unwrap();
+        let ending = processes.pop().unwrap();
         ending.lanes().drain(Duration::ZERO).await;
         let left = ending.tasks.task(task.id.as_str()).await.unwrap().unwrap();
         assert_eq!(left.status, Status::Queued);
         ending.close().await;
         let next = host.process();
         next.lanes().resume(&[host.workspace("shop")]).await.unwrap();
-        lives.push(next);
+        processes.push(next);
     }
     host.runner.gate.add_permits(1);
-    let last = lives.pop().unwrap();
+    let last = processes.pop().unwrap();
     assert_eq!(last.wait_for_end(&task).await.status(), Status::Completed);
     assert_eq!(last.text("global/a.md").await.as_deref(), Some("- x\n"));
     last.close().await;
 }
 
 #[tokio::test]
-async fn ends_that_its_process_chose_do_not_excuse_a_task_that_kills_processes() {
+async fn drains_do_not_excuse_a_task_that_crashes_processes() {
     let host = LaneHost::new();
-    let (mut life, mut state) = faulty(&host);
-    let task = life.submit("add global/a.md x wait").await;
+    let (mut process, mut state) = faulty(&host);
+    let task = process.submit("add global/a.md x wait").await;
     for (begun, is_killed) in [(1, false), (2, true), (3, true)] {
         while host.runner.begun.lock().unwrap().len() < begun {
             tokio::task::yield_now().await;
         }
         if is_killed {
-            // It can say nothing of its end.
+            // A crashed process cannot record the end of its attempt.
             state.set(Faults::CrashAfter(0));
         }
-        life.lanes().drain(Duration::ZERO).await;
-        life.close().await;
-        (life, state) = faulty(&host);
-        life.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+        process.lanes().drain(Duration::ZERO).await;
+        process.close().await;
+        (process, state) = faulty(&host);
+        process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
     }
-    let ended = life.wait_for_end(&task).await;
+    let ended = process.wait_for_end(&task).await;
     assert_eq!(code(&ended), Some(TaskErrorCode::RememberFailed));
-    assert_eq!(host.runner.begun.lock().unwrap().len(), 3, "once put back, then twice left");
-    assert_eq!(life.text("global/a.md").await, None);
-    life.close().await;
+    assert_eq!(host.runner.begun.lock().unwrap().len(), 3, "requeued once, then lost twice");
+    assert_eq!(process.text("global/a.md").await, None);
+    process.close().await;
 }
 
 #[tokio::test]
-async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
+async fn a_panicking_commit_ends_only_its_task() {
     for call in 1..=12 {
         let host = LaneHost::new();
         let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
@@ -270,12 +273,12 @@ async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_decided_in_time_is_not_committed_too_late() {
+async fn a_decision_in_time_is_not_committed_after_the_deadline() {
     let host = LaneHost::new();
     let (process, state) = faulty(&host);
     let task_wait = Duration::from_mins(5);
     let process = process.with(LaneSettings { task_wait, ..quick() });
-    // It stands still when it is about to prepare its end, until its time is over.
+    // The process stalls before it prepares its outcome, until the deadline has passed.
     let task = process.submit("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
@@ -303,14 +306,14 @@ pub(crate) fn faulty(host: &LaneHost) -> (LaneProcess, Arc<FaultyState>) {
 }
 
 #[tokio::test]
-async fn a_task_whose_change_is_recorded_is_too_late_to_take_back() {
+async fn a_task_with_a_prepared_outcome_is_not_cancelled_at_once() {
     let host = LaneHost::new();
     let process = host.process();
     let task = process.submit("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
-    // As the lane has it right before the commit.
+    // The state of the task right before the commit.
     let attempt = Attempt { task: task.id.as_str(), number: 1 };
     assert!(process.tasks.prepare_outcome(attempt, "{}").await.unwrap());
     let id = &task.id;
@@ -320,12 +323,12 @@ async fn a_task_whose_change_is_recorded_is_too_late_to_take_back() {
 }
 
 #[tokio::test]
-async fn a_state_that_fails_for_a_moment_only_makes_a_task_wait() {
+async fn a_transient_failure_of_the_state_delays_a_task() {
     let host = LaneHost::new();
     let (process, state) = faulty(&host);
     process.submit_and_wait("").await;
     for call in 2..12 {
-        // The first is the queueing itself, which the one who asks would hear of.
+        // The first call is the queueing itself, whose failure the caller would see.
         state.set(Faults::Call(call));
         let before = host.runner.begun.lock().unwrap().len();
         let content = format!("add global/a{call}.md x");
@@ -336,7 +339,7 @@ async fn a_state_that_fails_for_a_moment_only_makes_a_task_wait() {
         );
         let task = task.await.unwrap();
         let ended = loop {
-            // Looking may be what fails.
+            // The wait itself may fail, too.
             if let Ok(ended) = process.lanes().wait(&process.workspace, &task.id).await {
                 break ended.unwrap();
             }

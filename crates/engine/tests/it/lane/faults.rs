@@ -1,7 +1,7 @@
-//! Dying at every step of a task, and going on in another life.
+//! Tests of crashes at each step of a task, and of recovery by the next process.
 //!
-//! A dead process is one whose state answers nothing any more. What it left is the home's: the next
-//! process has the same files, the same database and the same lock files.
+//! A crashed process is one whose state answers no more calls. The next process has the same files,
+//! the same database and the same lock files.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use testkit::{Faults, FaultyState, FaultyTasks};
 
 use super::host::{LaneHost, LaneProcess, client, remember};
 
-/// More calls than two tasks have, with the looks of whoever waits for them.
+/// Number of state calls: more than two tasks make, including the polls that wait for them.
 const CALLS: u64 = 40;
 
 struct CrashingProcess {
@@ -27,7 +27,7 @@ impl CrashingProcess {
         Self { process: host.process_on(Arc::clone(&state) as _, tasks), state }
     }
 
-    /// Asks for two tasks and dies on the way; returns the ids of those that were acknowledged.
+    /// Submits two tasks and crashes on the way; returns the ids of the acknowledged ones.
     async fn die(self, faults: Faults) -> Vec<lukasa_engine::TaskId> {
         self.state.set(faults);
         let mut acknowledged = Vec::new();
@@ -35,10 +35,11 @@ impl CrashingProcess {
             [("add project/a.md x add global/a.md x", "first"), ("add project/a.md y", SECOND)]
         {
             let lanes = self.process.lanes();
-            let by = Requester::client("test", Some(client(name)));
-            let asked = lanes.submit(&self.process.workspace, remember(content), by).await;
-            if let Ok(task) = asked {
-                // Dead or done, whichever comes first.
+            let requester = Requester::client("test", Some(client(name)));
+            let submitted =
+                lanes.submit(&self.process.workspace, remember(content), requester).await;
+            if let Ok(task) = submitted {
+                // Returns after the crash or the end of the task.
                 let waited = lanes.wait(&self.process.workspace, &task.id).await;
                 drop(waited);
                 acknowledged.push(task.id);
@@ -50,37 +51,37 @@ impl CrashingProcess {
     }
 }
 
-/// Checks what must hold after any death, in the next life.
-async fn check(host: &LaneHost, acknowledged: &[lukasa_engine::TaskId], told: &str) {
+/// Checks the invariants after a crash, in the next process.
+async fn check(host: &LaneHost, acknowledged: &[lukasa_engine::TaskId], context: &str) {
     let process = host.process();
     process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
-    let everybody = process
+    let tasks = process
         .lanes()
         .list(&process.workspace, lukasa_engine::TaskFilter::default(), Viewer::Person)
         .await
         .unwrap();
     for id in acknowledged {
-        assert!(everybody.iter().any(|task| task.id == *id), "{told}: {id} is lost");
+        assert!(tasks.iter().any(|task| task.id == *id), "{context}: {id} is lost");
     }
     let mut expected = String::new();
-    for task in everybody.iter().rev() {
+    for task in tasks.iter().rev() {
         let ended = process.wait_for_end(task).await;
-        assert_eq!(ended.status(), Status::Completed, "{told}: {ended:?}");
+        assert_eq!(ended.status(), Status::Completed, "{context}: {ended:?}");
         let TaskState::Completed(result) = &ended.state else { continue };
-        assert_eq!(result.summary, "done", "{told}");
+        assert_eq!(result.summary, "done", "{context}");
         let line = if expected.is_empty() && !is_second(&ended) { "- x\n" } else { "- y\n" };
         expected.push_str(line);
         let changes = process.changes_of(&ended).await;
-        assert_eq!(changes, 1, "{told}: a task has one change");
+        assert_eq!(changes, 1, "{context}: a task has one change");
     }
     let project = process.text("project/a.md").await.unwrap_or_default();
-    assert_eq!(project, expected, "{told}: each task once, in order");
+    assert_eq!(project, expected, "{context}: each task once, in order");
     let global = process.text("global/a.md").await.unwrap_or_default();
-    assert_eq!(global, expected.replace("- y\n", ""), "{told}: all files of a task or none");
+    assert_eq!(global, expected.replace("- y\n", ""), "{context}: all files of a task or none");
     process.close().await;
 }
 
-/// Under which name the second task is asked for: what it was about is not kept.
+/// Client name of the second task, which identifies it: a finished task does not keep its text.
 const SECOND: &str = "second";
 
 fn is_second(task: &lukasa_engine::Task) -> bool {
@@ -88,16 +89,16 @@ fn is_second(task: &lukasa_engine::Task) -> bool {
 }
 
 #[tokio::test]
-async fn two_tasks_have_fewer_steps_than_are_tried() {
+async fn two_tasks_make_fewer_calls_than_are_tested() {
     let host = LaneHost::new();
-    let mortal = CrashingProcess::start(&host);
-    let state = Arc::clone(&mortal.state);
-    assert_eq!(mortal.die(Faults::Never).await.len(), 2);
+    let process = CrashingProcess::start(&host);
+    let state = Arc::clone(&process.state);
+    assert_eq!(process.die(Faults::Never).await.len(), 2);
     assert!(state.calls() <= CALLS, "{}", state.calls());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_step_a_process_dies_at_each_task_is_done_once() {
+async fn each_task_runs_once_after_a_crash_at_any_step() {
     let mut worlds = tokio::task::JoinSet::new();
     for call in 1..=CALLS {
         for faults in [Faults::CrashAfter(call), Faults::CrashBeforeAnswer(call)] {
@@ -112,7 +113,7 @@ async fn whatever_step_a_process_dies_at_each_task_is_done_once() {
 }
 
 #[tokio::test]
-async fn a_second_life_may_die_as_well_before_it_begins_the_task_again() {
+async fn a_second_crash_during_recovery_is_survived() {
     for call in 1..=6 {
         let host = LaneHost::new();
         let acknowledged = CrashingProcess::start(&host).die(Faults::CrashAfter(3)).await;
@@ -138,7 +139,7 @@ async fn a_second_life_may_die_as_well_before_it_begins_the_task_again() {
 }
 
 #[tokio::test]
-async fn a_process_that_lives_does_not_give_a_task_up_because_the_state_failed_under_it() {
+async fn failures_of_the_state_do_not_count_as_lost_attempts() {
     let host = LaneHost::new();
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let tasks = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
@@ -149,7 +150,7 @@ async fn a_process_that_lives_does_not_give_a_task_up_because_the_state_failed_u
             tokio::task::yield_now().await;
         }
         if attempts < 5 {
-            // What will have come of it cannot be kept.
+            // The state fails to store the prepared outcome.
             tasks.set(Faults::Call(1));
         }
         host.runner.gate.add_permits(1);

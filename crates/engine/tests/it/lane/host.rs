@@ -1,4 +1,5 @@
-//! A host for lanes: a home, processes that share it, a runner that does what its task says.
+//! A host for lane tests: a home, processes that share it, and a runner scripted by the tasks'
+//! texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +24,7 @@ use testkit::ManualClock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// A home, and a checkout in it.
+/// A home with two checkouts.
 pub(crate) struct LaneHost {
     home: TempDir,
     pub(crate) folders: BaseFolders,
@@ -55,10 +56,10 @@ impl LaneHost {
         self.folders.lock(&format!("lane-{}", workspace.id))
     }
 
-    /// Removes the lock file of the lane of a workspace, as somebody does who tidies up.
+    /// Removes the lock file of the lane of a workspace, as a cleanup tool might.
     pub(crate) fn remove_lock(&self, workspace: &Workspace) {
         let name = format!("lane-{}.lock", workspace.id);
-        // There may be none yet.
+        // The file may not exist yet.
         fs::remove_file(self.folders.state.join("locks").join(name)).unwrap_or_default();
     }
 
@@ -68,7 +69,7 @@ impl LaneHost {
         self.process_on(Arc::clone(&state) as _, state)
     }
 
-    /// Starts a process over doubles of the state.
+    /// Starts a process on test doubles of the state.
     pub(crate) fn process_on(
         &self,
         state: Arc<dyn HistoryStore>,
@@ -88,7 +89,7 @@ impl LaneHost {
         let settings = StoreSettings { memory_list: false, ..StoreSettings::default() };
         let store = Store::new(state, self.folders.clone(), Screen::default(), clock, settings);
         let feed = Arc::new(RecordingFeed::default());
-        let parts = LaneDeps {
+        let deps = LaneDeps {
             switches: lukasa_engine::FeatureSwitches::default(),
             store: Arc::clone(&store),
             folders: self.folders.clone(),
@@ -98,12 +99,12 @@ impl LaneHost {
             runner,
             feed: Arc::clone(&feed) as _,
         };
-        LaneProcess { parts, store, tasks, feed, lanes: None, workspace: self.workspace("shop") }
+        LaneProcess { deps, store, tasks, feed, lanes: None, workspace: self.workspace("shop") }
             .with(quick())
     }
 }
 
-/// Settings under which a test does not wait.
+/// Settings with short delays.
 pub(crate) fn quick() -> LaneSettings {
     LaneSettings {
         concurrent_max: 4,
@@ -114,9 +115,9 @@ pub(crate) fn quick() -> LaneSettings {
     }
 }
 
-/// A process: a store and lanes over the home's files and state.
+/// A process: a store and lanes on the home's files and state.
 pub(crate) struct LaneProcess {
-    parts: LaneDeps,
+    deps: LaneDeps,
     pub(crate) store: Arc<Store>,
     pub(crate) tasks: Arc<dyn TaskStore>,
     pub(crate) feed: Arc<RecordingFeed>,
@@ -125,26 +126,26 @@ pub(crate) struct LaneProcess {
 }
 
 impl LaneProcess {
-    /// Gives the process lanes with these settings.
+    /// Replaces the lanes with ones of these settings.
     pub(crate) fn with(mut self, settings: LaneSettings) -> Self {
-        self.lanes = Some(Lanes::new(self.parts.clone(), settings));
+        self.lanes = Some(Lanes::new(self.deps.clone(), settings));
         self
     }
 
     pub(crate) fn pending(&self) -> ProposalQueue {
-        let LaneDeps { store, tasks, clock, .. } = &self.parts;
+        let LaneDeps { store, tasks, clock, .. } = &self.deps;
         ProposalQueue::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock))
     }
 
     pub(crate) const fn folders(&self) -> &BaseFolders {
-        &self.parts.folders
+        &self.deps.folders
     }
 
     pub(crate) fn lanes(&self) -> &Lanes {
         self.lanes.as_ref().unwrap()
     }
 
-    /// Asks for a task whose runner does what `content` says.
+    /// Submits a task whose runner follows the words of `content`.
     pub(crate) async fn submit(&self, content: &str) -> Task {
         let request = remember(content);
         self.lanes().submit(&self.workspace, request, anonymous_requester()).await.unwrap()
@@ -155,7 +156,7 @@ impl LaneProcess {
         self.lanes().wait(&self.workspace, &task.id).await.unwrap().unwrap()
     }
 
-    /// Has a task done.
+    /// Submits a task and waits for its end.
     pub(crate) async fn submit_and_wait(&self, content: &str) -> Task {
         let task = self.submit(content).await;
         self.wait_for_end(&task).await
@@ -163,28 +164,28 @@ impl LaneProcess {
 
     /// Returns the text of a memory.
     pub(crate) async fn text(&self, path: &str) -> Option<String> {
-        let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);
+        let binding = Binding::resolve(&self.workspace.binding, &self.deps.folders);
         let memories = self.store.memories(binding, Caller::person("test"));
         memories.read(&at(path)).await.ok().map(|read| read.text)
     }
 
-    /// Notices what others changed.
+    /// Detects external edits.
     pub(crate) async fn notice(&self) {
-        let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);
+        let binding = Binding::resolve(&self.workspace.binding, &self.deps.folders);
         let memories = self.store.memories(binding, Caller::person("test"));
         memories.record_external_edits().await.unwrap();
     }
 
-    /// Returns how many changes history has of a task.
+    /// Returns the number of changes of a task in history.
     pub(crate) async fn changes_of(&self, task: &Task) -> usize {
-        let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);
+        let binding = Binding::resolve(&self.workspace.binding, &self.deps.folders);
         let memories = self.store.memories(binding, Caller::person("test"));
         let query =
             ChangesQuery { task: Some(task.id.to_string()), max: 9, ..ChangesQuery::default() };
         memories.changes(&query).await.unwrap().len()
     }
 
-    /// Ends the process as a daemon does.
+    /// Ends the process like a daemon.
     pub(crate) async fn close(self) {
         self.lanes().drain(Duration::from_secs(5)).await;
         self.store.close().await;
@@ -219,7 +220,7 @@ pub(crate) fn code(task: &Task) -> Option<TaskErrorCode> {
     }
 }
 
-/// Hears what is published.
+/// A feed that records its events.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingFeed {
     pub(crate) changes: Mutex<Vec<ManagedChange>>,
@@ -240,30 +241,31 @@ impl Feed for RecordingFeed {
     }
 }
 
-/// A runner that does what the content of a remember says, word by word; a forget and a dream do nothing.
+/// A runner that follows the words of a remember's text; a forget and a dream do nothing.
 ///
-/// `add PATH WORD` appends a line to a memory, `propose WORD PATH` proposes to remove an entry, `wait` waits for a permit, `hang` never ends, `panic`
-/// panics, `conflict` says once that a memory changed, `fail CODE` fails, `secret` fails with a key in
-/// its details.
+/// `add PATH WORD` appends a line to a memory. `propose WORD PATH` proposes to remove an entry.
+/// `wait` waits for a permit, `hang` never ends, and `heed` waits for the stop signal. `panic`
+/// panics. `conflict` reports one conflict and `always-conflict` one each time. `secret` fails with
+/// a key in its details.
 #[derive(Debug)]
 pub(crate) struct ScriptedRunner {
-    /// What `wait` waits for.
+    /// Permits for `wait`.
     pub(crate) gate: Semaphore,
-    /// How many are at work, and how many ever were at once.
+    /// Number of running tasks, and the maximum so far.
     active: AtomicUsize,
     pub(crate) active_max: AtomicUsize,
-    /// The tasks that were begun, in order.
+    /// The started tasks, in order.
     pub(crate) begun: Mutex<Vec<String>>,
     conflicts: AtomicUsize,
     pub(crate) available: Mutex<Availability>,
     pub(crate) dreams_fail: AtomicBool,
-    /// What the next task proposes.
+    /// The proposals of the next task.
     pub(crate) proposals: Mutex<Vec<Proposal>>,
-    /// How often it was told to rest.
+    /// Number of cache trims.
     pub(crate) cache_trims: AtomicUsize,
 }
 
-/// What the runner says when it is asked whether it can.
+/// The answer to an availability check.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Availability {
     #[default]
@@ -272,9 +274,9 @@ pub(crate) enum Availability {
     Fails,
     Panics,
     Hangs,
-    /// Once there is a permit.
+    /// Yes, after a permit.
     Waits,
-    /// Not, once there is a permit.
+    /// No, after a permit.
     WaitsThenNo,
 }
 
@@ -335,18 +337,18 @@ impl Runner for ScriptedRunner {
         stop: &CancellationToken,
     ) -> Result<TaskResult, RunError> {
         self.begun.lock().unwrap().push(job.task.to_string());
-        let at_work = self.active.fetch_add(1, Ordering::SeqCst) + 1;
+        let active = self.active.fetch_add(1, Ordering::SeqCst) + 1;
         let _at_work = ActiveGuard(&self.active);
-        self.active_max.fetch_max(at_work, Ordering::SeqCst);
-        // Whoever overlaps gets the chance to.
+        self.active_max.fetch_max(active, Ordering::SeqCst);
+        // Gives an overlapping task the chance to run.
         tokio::task::yield_now().await;
         if job.request == CuratorRequest::Dream && self.dreams_fail.load(Ordering::SeqCst) {
             return Err(TaskError::new(TaskErrorCode::DreamFailed).into());
         }
-        let CuratorRequest::Remember(asked) = &job.request else {
+        let CuratorRequest::Remember(request) = &job.request else {
             return Ok(nothing(&job.request));
         };
-        let mut words = asked.content.split_whitespace();
+        let mut words = request.content.split_whitespace();
         let mut touched = BTreeSet::new();
         let mut proposals = std::mem::take(&mut *self.proposals.lock().unwrap());
         while let Some(word) = words.next() {
@@ -377,8 +379,8 @@ impl Runner for ScriptedRunner {
                 "always-conflict" => return Err(RunError::Conflict),
                 "secret" => {
                     let error = TaskError::new(TaskErrorCode::RememberFailed);
-                    let said = "key\nghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
-                    return Err(error.with_details(said).into());
+                    let details = "key\nghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
+                    return Err(error.with_details(details).into());
                 }
                 other => panic!("the runner does not know `{other}`"),
             }

@@ -1,7 +1,7 @@
-//! A process that stands still while another one takes its task over, and then goes on.
+//! A stalled process whose task another process takes over, and which then continues.
 //!
-//! Somebody has removed the lock file of the lane, which is all that kept the two apart. What is left are
-//! the numbers of attempts in the state.
+//! The lock file of the lane was removed, so it no longer separates the two. Only the attempt
+//! numbers in the state do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use testkit::{Faults, FaultyState, FaultyTasks};
 
 use super::host::{LaneHost, LaneProcess, anonymous_requester, remember};
 
-/// More calls than a task has.
+/// Number of state calls: more than a task makes.
 const CALLS: u64 = 18;
 
-/// Tells whether somebody else came so far with a task that it may wait for whoever stands still.
+/// Checks whether another process has advanced a task so far that it may wait for the stalled one.
 async fn is_overtaken(tasks: &dyn TaskStore, id: &str) -> bool {
     let row = tasks.task(id).await.unwrap().unwrap();
     let is_prepared = row.attempts == 2 && row.outcome.is_some();
     is_prepared || row.status.is_final()
 }
 
-/// Returns the only task that there is.
+/// Returns the only task.
 async fn only_task(process: &LaneProcess) -> Option<Task> {
     let (lanes, filter) = (process.lanes(), lukasa_engine::TaskFilter::default());
     let listed =
@@ -30,7 +30,7 @@ async fn only_task(process: &LaneProcess) -> Option<Task> {
     listed.into_iter().next()
 }
 
-/// Has a process stand still at this call of a task, and another one take over.
+/// Stalls a process at this call of a task, and has another one take over.
 async fn overtake(call: u64) {
     let host = LaneHost::new();
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
@@ -39,7 +39,7 @@ async fn overtake(call: u64) {
     let slow = host.process_on(Arc::clone(&state) as _, tasks);
     state.set(Faults::Pause(call));
     let (lanes, workspace) = (slow.lanes().clone(), slow.workspace.clone());
-    let asking = tokio::spawn(async move {
+    let submitting = tokio::spawn(async move {
         let request = remember("add project/a.md x add global/a.md x");
         lanes.submit(&workspace, request, anonymous_requester()).await.unwrap()
     });
@@ -59,7 +59,7 @@ async fn overtake(call: u64) {
         tokio::task::yield_now().await;
     }
     state.set(Faults::Never);
-    assert_eq!(asking.await.unwrap().id, task.id);
+    assert_eq!(submitting.await.unwrap().id, task.id);
     let (by_slow, by_quick) = (slow.wait_for_end(&task).await, quick.wait_for_end(&task).await);
     assert_eq!((by_slow.status(), &by_slow), (Status::Completed, &by_quick), "call {call}");
     slow.close().await;
@@ -76,7 +76,7 @@ async fn overtake(call: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wherever_a_process_stands_still_its_task_is_done_once() {
+async fn a_stalled_process_and_its_successor_run_the_task_once() {
     let mut worlds = tokio::task::JoinSet::new();
     for call in 2..=CALLS {
         worlds.spawn(async move {

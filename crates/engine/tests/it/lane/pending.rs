@@ -1,4 +1,4 @@
-//! The queue of proposals: filled by tasks, emptied by a person, once.
+//! Tests of the queue of proposals: filled by tasks, decided by a person, each once.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ use testkit::{Faults, FaultyState, FaultyTasks};
 
 use super::host::{LaneHost, LaneProcess, anonymous_requester, at, remember, removal};
 
-/// More calls than a task with a change and proposals has.
+/// Number of state calls: more than a task with a change and proposals makes.
 const CALLS: u64 = 24;
 
 fn pending(process: &LaneProcess) -> ProposalQueue {
@@ -93,7 +93,7 @@ fn proposal(changes: &[(&str, Option<&str>, Option<&str>)]) -> Proposal {
 }
 
 #[tokio::test]
-async fn what_a_task_proposes_waits_with_what_it_would_change() {
+async fn a_proposal_waits_with_a_preview_of_its_changes() {
     let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n- y\n").await;
@@ -123,10 +123,10 @@ async fn what_a_task_proposes_waits_with_what_it_would_change() {
     assert_eq!((page.proposals.as_slice(), page.next), (&waiting[..1], Some(first.id)));
     let rest = pending(&process).list(&person(&process), page.next, 9).await.unwrap();
     assert_eq!((rest.proposals.as_slice(), rest.next), (&waiting[1..], None));
-    // The text of the request is gone, and the proposals are in the queue alone.
+    // The text of the request is deleted, and the proposals are only in the queue.
     let row = process.tasks.task(task.id.as_str()).await.unwrap().unwrap();
     assert!(!row.outcome.unwrap().contains("ended"), "the outcome has their number");
-    // The same are not made twice.
+    // The same proposals are not made twice.
     let again = process.submit_and_wait("propose x project/a.md").await;
     let TaskState::Completed(result) = &again.state else { panic!("{again:?}") };
     assert_eq!(result.proposals.count(), 0);
@@ -134,7 +134,7 @@ async fn what_a_task_proposes_waits_with_what_it_would_change() {
 }
 
 #[tokio::test]
-async fn an_accepted_proposal_is_one_change_that_an_undo_takes_back() {
+async fn an_accepted_proposal_is_one_change_that_can_be_undone() {
     let host = LaneHost::new();
     let process = host.process();
     let crlf = "---\r\nname: a\r\n---\r\n\r\n- Uses Emacs\r\n  at work\r\n- Likes tea\r\n";
@@ -167,7 +167,7 @@ async fn an_accepted_proposal_is_one_change_that_an_undo_takes_back() {
 }
 
 #[tokio::test]
-async fn a_memory_whose_last_entry_goes_goes_too() {
+async fn a_memory_without_entries_is_deleted() {
     let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "---\nname: a\n---\n\n- x\n").await;
@@ -209,7 +209,7 @@ async fn a_stale_proposal_says_why_and_changes_nothing() {
     for (id, why) in [
         (
             relying,
-            "/memories/global/b.md: the entry was changed or removed since, and it relies on that",
+            "/memories/global/b.md: the entry was changed or removed since, and the proposal relies on it",
         ),
         (both, "/memories/project/a.md: the entry was changed or removed since"),
     ] {
@@ -227,7 +227,7 @@ async fn a_stale_proposal_says_why_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn each_of_several_is_accepted_or_refused_on_its_own() {
+async fn several_proposals_are_decided_independently() {
     let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n- y\n- z\n").await;
@@ -241,7 +241,7 @@ async fn each_of_several_is_accepted_or_refused_on_its_own() {
     let ids = [ids[0], ids[1], ProposalId(77), ids[2], ids[0]];
     let decisions =
         pending(&process).accept(&person(&process), &ids, &CallContext::default()).await;
-    let told: Vec<_> = decisions
+    let outcomes: Vec<_> = decisions
         .iter()
         .map(|one| (one.id, one.outcome.as_ref().map(Option::is_some).map_err(DecisionError::code)))
         .collect();
@@ -252,12 +252,12 @@ async fn each_of_several_is_accepted_or_refused_on_its_own() {
         Ok(true),
         Err(MemoryErrorCode::Conflict),
     ];
-    assert_eq!(told, ids.into_iter().zip(expected).collect::<Vec<_>>());
+    assert_eq!(outcomes, ids.into_iter().zip(expected).collect::<Vec<_>>());
     assert_eq!(process.text("project/a.md").await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_processes_that_decide_at_once_one_does() {
+async fn of_two_concurrent_decisions_one_wins() {
     for round in 0..8 {
         let host = LaneHost::new();
         let (one, two) = (host.process(), host.process());
@@ -291,7 +291,7 @@ fn workspace(folder: &Path) -> Workspace {
 }
 
 #[tokio::test]
-async fn another_project_and_another_worktree_see_nothing_of_it() {
+async fn a_proposal_is_not_visible_in_other_projects_and_worktrees() {
     let host = LaneHost::new();
     let mut process = host.process();
     let home = tempfile::tempdir().unwrap();
@@ -314,7 +314,7 @@ async fn another_project_and_another_worktree_see_nothing_of_it() {
         }
         let refused = pending(&process).get(&person(&process), id).await.unwrap_err();
         assert_eq!(refused.code(), MemoryErrorCode::NotFound);
-        // What is about the memories of everybody is seen by everybody.
+        // A proposal about global memories is visible in all workspaces.
         let shared =
             store_proposal((&host, &process), removal(at("global/b.md"), "x".to_owned())).await;
         process.workspace = workspace(&top);
@@ -324,7 +324,7 @@ async fn another_project_and_another_worktree_see_nothing_of_it() {
     assert!(accept(&process, id).await.is_ok());
 }
 
-/// Takes a proposal out of the queue so that it can be made again.
+/// Removes a proposal from the queue so that it can be made again.
 async fn take_out(process: &LaneProcess, id: ProposalId) {
     let change = accept(process, id).await.unwrap().unwrap();
     person(process)
@@ -356,7 +356,7 @@ async fn only_a_person_who_may_write_decides() {
 }
 
 #[tokio::test]
-async fn text_from_outside_is_trusted_no_more_after_it_was_moved() {
+async fn moving_text_from_outside_does_not_raise_its_trust() {
     let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/b.md", "- y\n").await;
@@ -369,7 +369,7 @@ async fn text_from_outside_is_trusted_no_more_after_it_was_moved() {
     assert!(recorded.files.iter().all(|file| file.trust == Trust::Outside), "{recorded:?}");
 }
 
-/// Writes a memory as an editor does.
+/// Writes a memory like an editor.
 async fn write_outside(process: &LaneProcess, path: &str, text: &str) {
     let path = at(path);
     let mounts = person(process).mounts();
@@ -380,7 +380,7 @@ async fn write_outside(process: &LaneProcess, path: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn the_new_text_of_an_agent_stays_an_agents() {
+async fn new_text_of_an_agent_keeps_its_trust() {
     let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n").await;
@@ -392,7 +392,7 @@ async fn the_new_text_of_an_agent_stays_an_agents() {
 }
 
 #[tokio::test]
-async fn a_damaged_proposal_is_passed_over() {
+async fn a_damaged_proposal_is_skipped() {
     let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n").await;
@@ -416,7 +416,7 @@ async fn a_damaged_proposal_is_passed_over() {
     assert_eq!(refused.code(), MemoryErrorCode::NotFound);
 }
 
-/// Asks for a task with a change and a proposal, in a process that dies on the way.
+/// Submits a task with a change and a proposal, in a process that crashes on the way.
 async fn die(host: &LaneHost, faults: Faults) -> bool {
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
@@ -425,18 +425,18 @@ async fn die(host: &LaneHost, faults: Faults) -> bool {
     state.set(faults);
     let (lanes, workspace) = (process.lanes(), &process.workspace);
     let request = remember("add project/a.md x add project/a.md y propose x project/a.md");
-    let asked = lanes.submit(workspace, request, anonymous_requester()).await;
-    if let Ok(task) = &asked {
-        // Dead or done, whichever comes first.
+    let submitted = lanes.submit(workspace, request, anonymous_requester()).await;
+    if let Ok(task) = &submitted {
+        // Returns after the crash or the end of the task.
         drop(lanes.wait(workspace, &task.id).await);
     }
     lanes.drain(std::time::Duration::ZERO).await;
     process.store.close().await;
-    asked.is_ok()
+    submitted.is_ok()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_step_a_process_dies_at_a_proposal_is_stored_once() {
+async fn a_proposal_is_stored_once_after_a_crash_at_any_step() {
     let mut worlds = tokio::task::JoinSet::new();
     for call in 1..=CALLS {
         for faults in [Faults::CrashAfter(call), Faults::CrashBeforeAnswer(call)] {

@@ -1,4 +1,4 @@
-//! Several processes on one home, and those that die.
+//! Tests of several processes on one home, including crashed ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,42 +13,45 @@ use super::host::{LaneHost, LaneProcess, code, quick};
 async fn two_processes_share_a_lane() {
     let host = LaneHost::new();
     let processes = [host.process(), host.process(), host.process()];
-    let mut asked = Vec::new();
+    let mut submitted = Vec::new();
     for number in 0..15 {
         let process = &processes[number % 3];
-        asked.push((process, process.submit(&format!("add global/a.md {number}")).await));
+        submitted.push((process, process.submit(&format!("add global/a.md {number}")).await));
     }
-    for (process, task) in &asked {
+    for (process, task) in &submitted {
         assert_eq!(process.wait_for_end(task).await.status(), Status::Completed);
     }
     assert_eq!(host.runner.active_max.load(Ordering::SeqCst), 1);
     let text = processes[0].text("global/a.md").await.unwrap();
     let lines: Vec<_> = (0..15).map(|number| format!("- {number}")).collect();
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
-    assert_eq!(host.runner.begun.lock().unwrap().len(), 15, "none is done twice");
-    // Whoever took a task tells of it, whoever did it.
-    let told = |process: &LaneProcess, id: &str| process.feed.tasks().iter().any(|told| told == id);
-    for (process, task) in &asked {
-        while !told(process, task.id.as_str()) {
+    assert_eq!(host.runner.begun.lock().unwrap().len(), 15, "no task runs twice");
+    // The process that queued a task publishes its end, whichever process ran it.
+    let is_published = |process: &LaneProcess, id: &str| {
+        process.feed.tasks().iter().any(|published| published == id)
+    };
+    for (process, task) in &submitted {
+        while !is_published(process, task.id.as_str()) {
             tokio::task::yield_now().await;
         }
     }
     for process in processes {
-        let mut told = process.feed.tasks();
-        let all = told.len();
-        told.sort();
-        told.dedup();
-        assert_eq!(told.len(), all, "nothing is told twice");
+        let mut published = process.feed.tasks();
+        let all = published.len();
+        published.sort();
+        published.dedup();
+        assert_eq!(published.len(), all, "no end is published twice");
         process.close().await;
     }
 }
 
 #[tokio::test]
-async fn a_task_that_another_process_queued_and_left_is_done_when_somebody_asks() {
+async fn a_task_left_queued_by_another_process_runs_on_the_next_request() {
     let host = LaneHost::new();
     let gone = host.process();
     gone.lanes().drain(Duration::ZERO).await;
-    // It takes nothing any more, so its queue is written by hand, as if it had died right after.
+    // The process accepts no more tasks, so its queue is written directly, as if it had crashed
+    // right after.
     let process = host.process();
     let task = process.submit("wait").await;
     let row = process.tasks.task(task.id.as_str()).await.unwrap().unwrap();
@@ -71,10 +74,10 @@ async fn a_task_that_another_process_queued_and_left_is_done_when_somebody_asks(
 }
 
 #[tokio::test]
-async fn a_task_that_another_process_runs_is_taken_back_before_it_writes() {
+async fn a_task_of_another_process_can_be_cancelled_before_it_writes() {
     let host = LaneHost::new();
-    let (runs, other) = (host.process(), host.process());
-    let task = runs.submit("add global/a.md x wait").await;
+    let (running, other) = (host.process(), host.process());
+    let task = running.submit("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -82,34 +85,35 @@ async fn a_task_that_another_process_runs_is_taken_back_before_it_writes() {
     let cancelled = other.lanes().cancel(&other.workspace, id, Viewer::Person).await.unwrap();
     assert!(matches!(cancelled, Some(CancelOutcome::AlreadyEnded(_))), "{cancelled:?}");
     host.runner.gate.add_permits(1);
-    // Its lane is done with it when the next one is.
-    runs.submit_and_wait("").await;
-    assert_eq!(code(&runs.wait_for_end(&task).await), Some(TaskErrorCode::Cancelled));
-    assert_eq!((runs.text("global/a.md").await, runs.changes_of(&task).await), (None, 0));
-    assert_eq!(runs.feed.tasks(), [""; 0]);
-    runs.close().await;
+    // The lane is done with it once the next task has ended.
+    running.submit_and_wait("").await;
+    assert_eq!(code(&running.wait_for_end(&task).await), Some(TaskErrorCode::Cancelled));
+    assert_eq!((running.text("global/a.md").await, running.changes_of(&task).await), (None, 0));
+    assert_eq!(running.feed.tasks(), [""; 0]);
+    running.close().await;
     other.close().await;
 }
 
 #[tokio::test]
-async fn what_another_process_took_and_did_is_told_once() {
+async fn the_end_of_a_task_of_another_process_is_published_once() {
     let host = LaneHost::new();
-    let (other, heard) = (host.process(), host.process());
-    let lanes = heard.lanes().clone();
-    let notices = heard.store.subscribe();
+    let (other, subscriber) = (host.process(), host.process());
+    let lanes = subscriber.lanes().clone();
+    let notices = subscriber.store.subscribe();
     let following = tokio::spawn(async move { lanes.follow(notices).await });
-    let own = heard.submit_and_wait("add project/a.md x").await;
+    let own = subscriber.submit_and_wait("add project/a.md x").await;
     let theirs = other.submit_and_wait("add project/a.md y add project/b.md y").await;
     let nothing = other.submit_and_wait("").await;
-    // As a watch does when a file changed.
-    heard.notice().await;
-    let last = heard.submit_and_wait("add project/b.md z").await;
-    let told = |task: &lukasa_engine::Task| heard.feed.tasks().contains(&task.id.to_string());
-    // Whichever process has the lock does the last one.
-    while !told(&theirs) || !told(&last) {
+    // Does what a watch does after a change of a file.
+    subscriber.notice().await;
+    let last = subscriber.submit_and_wait("add project/b.md z").await;
+    let is_published =
+        |task: &lukasa_engine::Task| subscriber.feed.tasks().contains(&task.id.to_string());
+    // Either process may run the last task.
+    while !is_published(&theirs) || !is_published(&last) {
         tokio::task::yield_now().await;
     }
-    let mut all = heard.feed.tasks();
+    let mut all = subscriber.feed.tasks();
     all.sort();
     let mut expected = [&own, &theirs, &last].map(|task| task.id.to_string());
     expected.sort();
@@ -118,23 +122,23 @@ async fn what_another_process_took_and_did_is_told_once() {
     by_other.retain(|id| *id != last.id.to_string());
     assert_eq!(by_other, [theirs.id.to_string()]);
     following.abort();
-    heard.close().await;
+    subscriber.close().await;
     other.close().await;
 }
 
 #[tokio::test]
-async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
+async fn ends_of_other_processes_are_published_after_missed_notices() {
     let host = LaneHost::new();
-    let (other, heard) = (host.process(), host.process());
+    let (other, subscriber) = (host.process(), host.process());
     let earlier = other.submit_and_wait("add project/a.md w").await;
     host.clock.advance(Duration::from_secs(1));
     let (sender, notices) = tokio::sync::broadcast::channel(1);
-    let lanes = heard.lanes().clone();
-    // Polled once: it has begun to listen, and waits.
+    let lanes = subscriber.lanes().clone();
+    // Polled once, so that it has subscribed and waits.
     let mut following = Box::pin(async move { lanes.follow(notices).await });
     let soon = Duration::from_millis(1);
     assert!(tokio::time::timeout(soon, &mut following).await.is_err());
-    let own = heard.submit_and_wait("add project/a.md x").await;
+    let own = subscriber.submit_and_wait("add project/a.md x").await;
     let theirs = other.submit_and_wait("add project/a.md y").await;
     let nothing = other.submit_and_wait("").await;
     let mut announced = other.store.subscribe();
@@ -145,19 +149,19 @@ async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
     }
     drop(sender);
     following.await;
-    while heard.feed.tasks().len() < 3 {
+    while subscriber.feed.tasks().len() < 3 {
         tokio::task::yield_now().await;
     }
     let expected = [&own, &theirs, &last].map(|task| task.id.to_string());
-    assert_eq!(heard.feed.tasks(), expected, "neither {} nor {}", earlier.id, nothing.id);
-    heard.close().await;
+    assert_eq!(subscriber.feed.tasks(), expected, "neither {} nor {}", earlier.id, nothing.id);
+    subscriber.close().await;
     other.close().await;
 }
 
-/// Leaves a task running as a process does that dies: begun so often, and no more.
+/// Leaves a task running like a crashed process, after this number of attempts.
 async fn left_running(host: &LaneHost, content: &str, attempts: u32) -> lukasa_engine::Task {
     let process = host.process();
-    // As long as its lock is held the lane waits, so its task can be begun behind its back.
+    // The lane waits while its lock is held, so the task can be started behind its back.
     let lock = host.lock(&process.workspace).acquire(LockMode::Exclusive).await.unwrap();
     let task = process.submit(content).await;
     let tasks = &process.tasks;
@@ -175,7 +179,7 @@ async fn left_running(host: &LaneHost, content: &str, attempts: u32) -> lukasa_e
 }
 
 #[tokio::test]
-async fn a_task_that_was_left_is_done_once_more_and_then_given_up() {
+async fn a_task_of_a_crashed_process_runs_again_and_then_fails() {
     for (attempts, expected) in [(1, None), (2, Some(TaskErrorCode::RememberFailed))] {
         let host = LaneHost::new();
         let task = left_running(&host, "add global/a.md x", attempts).await;
@@ -190,7 +194,7 @@ async fn a_task_that_was_left_is_done_once_more_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn what_nobody_resumes_stays() {
+async fn a_task_is_not_resumed_in_other_or_untrusted_workspaces() {
     let host = LaneHost::new();
     let task = left_running(&host, "add global/a.md x", 1).await;
     let process = host.process();
@@ -206,15 +210,16 @@ async fn what_nobody_resumes_stays() {
 }
 
 #[tokio::test]
-async fn what_a_dead_process_left_is_found_although_nobody_asks() {
+async fn maintenance_runs_tasks_of_crashed_processes() {
     let host = LaneHost::new();
     let settings = LaneSettings { maintenance_interval: Duration::from_millis(5), ..quick() };
     let daemon = host.process().with(settings);
     let lanes = daemon.lanes().clone();
     lanes.register(&host.workspace("mill"));
     lanes.register(&host.workspace("shop"));
-    let keeping = tokio::spawn(async move { lanes.maintain().await });
-    // It dies after the daemon has looked for the first time: once with a task begun, once with one queued.
+    let maintenance = tokio::spawn(async move { lanes.maintain().await });
+    // The process crashes after the first maintenance: once with a running task, once with a queued
+    // one.
     for (attempts, path) in [(1, "global/a.md"), (0, "global/b.md")] {
         let task = left_running(&host, &format!("add {path} x"), attempts).await;
         loop {
@@ -227,12 +232,12 @@ async fn what_a_dead_process_left_is_found_although_nobody_asks() {
         assert_eq!(daemon.text(path).await.as_deref(), Some("- x\n"));
     }
     daemon.lanes().drain(Duration::from_secs(5)).await;
-    keeping.await.unwrap();
+    maintenance.await.unwrap();
     daemon.close().await;
 }
 
 #[tokio::test]
-async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks() {
+async fn expired_tasks_are_hidden_and_deleted_by_maintenance() {
     let host = LaneHost::new();
     let limits = QueueLimits { finished_max_age: Duration::from_mins(5), ..quick().limits };
     let process = host.process().with(LaneSettings { limits, ..quick() });
@@ -241,10 +246,10 @@ async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks
         let (lanes, workspace) = (process.lanes(), &process.workspace);
         let id = &task.id;
         let got = lanes.get(workspace, id, Viewer::Person).await.unwrap().is_some();
-        let taken_back = lanes.cancel(workspace, id, Viewer::Person).await.unwrap().is_some();
+        let cancelled = lanes.cancel(workspace, id, Viewer::Person).await.unwrap().is_some();
         let filter = lukasa_engine::TaskFilter::default();
         let listed = lanes.list(workspace, filter, Viewer::Person).await.unwrap().len();
-        (got, taken_back, listed, lanes.counts().await.unwrap().len())
+        (got, cancelled, listed, lanes.counts().await.unwrap().len())
     };
     host.clock.advance(Duration::from_mins(5));
     assert_eq!(shown().await, (true, true, 1, 1));
@@ -252,11 +257,11 @@ async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks
     assert_eq!(shown().await, (false, false, 0, 0));
     assert!(process.tasks.task(task.id.as_str()).await.unwrap().is_some());
     let lanes = process.lanes().clone();
-    let keeping = tokio::spawn(async move { lanes.maintain().await });
+    let maintenance = tokio::spawn(async move { lanes.maintain().await });
     while process.tasks.task(task.id.as_str()).await.unwrap().is_some() {
         tokio::task::yield_now().await;
     }
     process.lanes().drain(Duration::ZERO).await;
-    keeping.await.unwrap();
+    maintenance.await.unwrap();
     process.close().await;
 }

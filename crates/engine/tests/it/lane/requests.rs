@@ -1,4 +1,4 @@
-//! Who may ask for what, who sees it, and what is refused.
+//! Tests of requests to lanes: limits, refusals, visibility, cancellation.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn forget() -> CuratorRequest {
 }
 
 #[tokio::test]
-async fn the_seventeenth_unfinished_task_is_refused_and_so_is_the_ninth_that_forgets() {
+async fn the_seventeenth_unfinished_task_and_the_ninth_minor_one_are_refused() {
     let host = LaneHost::new();
     let process = host.process();
     let running = process.submit("wait").await;
@@ -42,7 +42,7 @@ async fn the_seventeenth_unfinished_task_is_refused_and_so_is_the_ninth_that_for
         submit(&process, remember("add global/a.md x")).await,
         Err(SubmitError::Full)
     ));
-    // What ends makes room.
+    // An ended task makes room.
     host.runner.gate.add_permits(1);
     assert_eq!(process.wait_for_end(&running).await.status(), Status::Completed);
     assert_eq!(process.wait_for_end(&last).await.status(), Status::Completed);
@@ -51,7 +51,7 @@ async fn the_seventeenth_unfinished_task_is_refused_and_so_is_the_ninth_that_for
 }
 
 #[tokio::test]
-async fn what_a_workspace_or_its_runner_does_not_allow_is_not_queued() {
+async fn a_task_that_the_workspace_or_the_runner_does_not_allow_is_not_queued() {
     let host = LaneHost::new();
     let process = host.process();
     let (lanes, ours) = (process.lanes(), &process.workspace);
@@ -64,8 +64,8 @@ async fn what_a_workspace_or_its_runner_does_not_allow_is_not_queued() {
     assert!(matches!(submit(&off).await, Err(SubmitError::Unavailable)));
     for (available, expected) in [
         (Availability::No, "managed memory is off for this workspace"),
-        (Availability::Fails, "whether tasks can be done here could not be found out"),
-        (Availability::Panics, "whether tasks can be done here could not be found out"),
+        (Availability::Fails, "the check whether tasks can run here failed"),
+        (Availability::Panics, "the check whether tasks can run here failed"),
     ] {
         *host.runner.available.lock().unwrap() = available;
         let refused = submit(ours).await.unwrap_err();
@@ -76,7 +76,7 @@ async fn what_a_workspace_or_its_runner_does_not_allow_is_not_queued() {
 }
 
 #[tokio::test]
-async fn a_runner_that_does_not_answer_cannot_say() {
+async fn an_availability_check_that_hangs_fails() {
     let host = LaneHost::new();
     let settings = lukasa_engine::LaneSettings { probe_wait: Duration::from_millis(10), ..quick() };
     let process = host.process().with(settings);
@@ -86,7 +86,7 @@ async fn a_runner_that_does_not_answer_cannot_say() {
 }
 
 #[tokio::test]
-async fn an_end_that_comes_while_the_runner_is_asked_is_told_whatever_it_says() {
+async fn a_drain_during_the_availability_check_takes_precedence() {
     for available in [Availability::Waits, Availability::WaitsThenNo] {
         let host = LaneHost::new();
         let process = host.process();
@@ -100,7 +100,7 @@ async fn an_end_that_comes_while_the_runner_is_asked_is_told_whatever_it_says() 
     }
 }
 
-/// Returns what a viewer sees of a task.
+/// Returns the status of a task as a viewer sees it.
 async fn status_seen_by(
     process: &LaneProcess,
     task: &lukasa_engine::Task,
@@ -109,12 +109,12 @@ async fn status_seen_by(
     let (lanes, workspace) = (process.lanes(), &process.workspace);
     let got = lanes.get(workspace, &task.id, viewer).await.unwrap();
     let listed = lanes.list(workspace, TaskFilter::default(), viewer).await.unwrap();
-    assert_eq!(got.as_ref(), listed.iter().find(|one| one.id == task.id));
+    assert_eq!(got.as_ref(), listed.iter().find(|listed_task| listed_task.id == task.id));
     got.map(|task| task.status())
 }
 
 #[tokio::test]
-async fn a_task_is_seen_by_whom_it_belongs_to_and_by_the_person() {
+async fn a_task_is_visible_to_its_client_and_to_the_user() {
     let host = LaneHost::new();
     let process = host.process();
     let (one, two) = (client("one"), client("two"));
@@ -136,17 +136,17 @@ async fn a_task_is_seen_by_whom_it_belongs_to_and_by_the_person() {
     ] {
         assert_eq!(status_seen_by(&process, task, viewer).await, expected, "{viewer:?}");
     }
-    // Not from another workspace.
+    // The task is not visible from another workspace.
     let elsewhere = host.workspace("mill");
     assert_eq!(lanes.get(&elsewhere, &own.id, Viewer::Person).await.unwrap(), None);
-    // Nor may it be taken back by others.
+    // Other clients cannot cancel it.
     let cancelled = lanes.cancel(&process.workspace, &own.id, Viewer::Client(Some(&two))).await;
     assert_eq!(cancelled.unwrap(), None);
     process.close().await;
 }
 
 #[tokio::test]
-async fn tasks_are_listed_as_asked_for() {
+async fn a_listing_applies_its_filter() {
     let host = LaneHost::new();
     let process = host.process();
     let first = process.submit_and_wait("add global/a.md x").await;
@@ -169,7 +169,7 @@ async fn tasks_are_listed_as_asked_for() {
 }
 
 #[tokio::test]
-async fn finished_tasks_are_forgotten_after_their_time() {
+async fn finished_tasks_expire() {
     let host = LaneHost::new();
     let process = host.process();
     let old = process.submit_and_wait("").await;
@@ -182,7 +182,7 @@ async fn finished_tasks_are_forgotten_after_their_time() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() {
+async fn a_queued_task_is_cancelled_at_once_and_a_running_one_is_stopped() {
     let host = LaneHost::new();
     let process = host.process();
     let running = process.submit("add global/a.md x hang").await;
@@ -205,7 +205,7 @@ async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() 
     assert_eq!(process.text("global/b.md").await, None);
     assert_eq!(process.text("global/c.md").await.as_deref(), Some("- x\n"));
     assert_eq!(process.feed.tasks(), [next.id.to_string()]);
-    // What is over stays as it is.
+    // An ended task stays as it is.
     let id = &next.id;
     let late = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
     let Some(CancelOutcome::AlreadyEnded(late)) = late else { panic!("it is over") };
@@ -214,7 +214,7 @@ async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() 
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_removed_takes_nothing_and_fails_what_it_had() {
+async fn a_removed_workspace_accepts_no_task_and_fails_its_tasks() {
     let host = LaneHost::new();
     let process = host.process();
     let running = process.submit("add global/a.md x hang").await;
@@ -226,7 +226,7 @@ async fn a_workspace_that_is_removed_takes_nothing_and_fails_what_it_had() {
     }
     assert!(matches!(submit(&process, forget()).await, Err(SubmitError::Draining)));
     assert_eq!(process.text("global/a.md").await, None);
-    // Others go on.
+    // Other workspaces are not affected.
     let mill = host.workspace("mill");
     let task =
         process.lanes().submit(&mill, remember("add global/c.md x"), anonymous_requester()).await;
@@ -236,7 +236,7 @@ async fn a_workspace_that_is_removed_takes_nothing_and_fails_what_it_had() {
 }
 
 #[tokio::test]
-async fn nobody_being_told_does_not_fail_a_task() {
+async fn a_failed_publication_does_not_fail_a_task() {
     let host = LaneHost::new();
     let process = host.process();
     process.feed.fails.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Dreams that nobody asked for.
+//! Tests of scheduled dreams.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ fn scheduled(host: &LaneHost) -> LaneProcess {
     host.process().with(LaneSettings { dream: Some(DreamSchedule::default()), ..quick() })
 }
 
-/// Registers so many sessions and ends them, as clients do that go.
+/// Registers `count` sessions and ends them.
 async fn sessions(process: &LaneProcess, count: usize) {
     process.folders().create_state_folder();
     for _ in 0..count {
@@ -40,7 +40,7 @@ async fn sessions(process: &LaneProcess, count: usize) {
     }
 }
 
-/// Looks once, waits until nothing is to be done, and returns how many dreams there ever were.
+/// Runs maintenance once, waits for all tasks, and returns the number of dreams so far.
 async fn dreams(host: &LaneHost, process: &LaneProcess) -> usize {
     dreams_of(host, process, process.workspace.clone()).await
 }
@@ -60,7 +60,7 @@ fn begun(host: &LaneHost) -> usize {
 }
 
 #[tokio::test]
-async fn it_dreams_after_a_day_and_five_sessions_and_not_before() {
+async fn a_dream_needs_a_day_and_five_sessions() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     assert_eq!(dreams(&host, &process).await, 0);
@@ -75,12 +75,12 @@ async fn it_dreams_after_a_day_and_five_sessions_and_not_before() {
     host.clock.advance(Duration::from_secs(1));
     assert_eq!(dreams(&host, &process).await, 2);
     host.clock.advance(100 * HOUR);
-    assert_eq!(dreams(&host, &process).await, 2, "nobody was there since");
+    assert_eq!(dreams(&host, &process).await, 2, "no session since");
     process.close().await;
 }
 
 #[tokio::test]
-async fn it_is_told_what_the_next_dream_waits_for() {
+async fn the_conditions_of_the_next_dream_are_reported() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     let next = async || process.lanes().next_dream(&process.workspace).await.unwrap();
@@ -90,10 +90,10 @@ async fn it_is_told_what_the_next_dream_waits_for() {
     assert_eq!(next().await, Some(NextDream { sessions_missing: 3, ..never }));
     sessions(&process, 3).await;
     assert_eq!(next().await, Some(NextDream { sessions_missing: 0, ..never }));
-    let asked_at = host.clock.now();
+    let requested_at = host.clock.now();
     assert_eq!(dreams(&host, &process).await, 1);
     sessions(&process, 1).await;
-    let after = NextDream { not_before: Some(asked_at + 24 * HOUR), sessions_missing: 4 };
+    let after = NextDream { not_before: Some(requested_at + 24 * HOUR), sessions_missing: 4 };
     assert_eq!(next().await, Some(after));
     let untrusted = Workspace { trusted: false, ..process.workspace.clone() };
     assert_eq!(process.lanes().next_dream(&untrusted).await.unwrap(), None);
@@ -104,7 +104,7 @@ async fn it_is_told_what_the_next_dream_waits_for() {
 }
 
 #[tokio::test]
-async fn it_dreams_by_schedule_only_where_that_was_turned_on() {
+async fn dreams_are_scheduled_only_where_enabled() {
     let host = LaneHost::new();
     let process = host.process();
     sessions(&process, 9).await;
@@ -125,7 +125,7 @@ async fn it_dreams_by_schedule_only_where_that_was_turned_on() {
 }
 
 #[tokio::test]
-async fn it_does_not_dream_while_anything_is_to_be_done() {
+async fn no_dream_is_queued_while_the_lane_has_work() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
@@ -139,16 +139,16 @@ async fn it_does_not_dream_while_anything_is_to_be_done() {
 }
 
 #[tokio::test]
-async fn of_two_daemons_on_one_state_one_dreams() {
+async fn of_two_daemons_only_one_queues_a_dream() {
     let host = LaneHost::new();
     for round in 1..=4 {
         let (one, other) = (scheduled(&host), scheduled(&host));
         sessions(&one, 5).await;
         host.clock.advance(24 * HOUR);
         let shop = [one.workspace.clone()];
-        let looked =
+        let results =
             tokio::join!(one.lanes().maintain_once(&shop), other.lanes().maintain_once(&shop));
-        assert!(matches!(looked, (Ok(()), Ok(()))), "{looked:?}");
+        assert!(matches!(results, (Ok(()), Ok(()))), "{results:?}");
         assert_eq!(dreams(&host, &one).await, round);
         assert_eq!(dreams(&host, &other).await, round);
         one.close().await;
@@ -157,14 +157,14 @@ async fn of_two_daemons_on_one_state_one_dreams() {
 }
 
 #[tokio::test]
-async fn a_restart_forgets_neither_the_last_dream_nor_the_sessions_since() {
+async fn the_last_dream_and_later_sessions_survive_a_restart() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
     assert_eq!(dreams(&host, &process).await, 1);
     sessions(&process, 3).await;
     process.close().await;
-    // By then the task of the dream is not kept any more.
+    // The task of the dream has expired by then.
     host.clock.advance(23 * HOUR);
     let process = scheduled(&host);
     sessions(&process, 2).await;
@@ -179,7 +179,7 @@ async fn a_restart_forgets_neither_the_last_dream_nor_the_sessions_since() {
 }
 
 #[tokio::test]
-async fn a_dream_that_failed_or_that_somebody_asked_for_is_waited_after_too() {
+async fn failed_and_requested_dreams_restart_the_interval() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
@@ -189,30 +189,30 @@ async fn a_dream_that_failed_or_that_somebody_asked_for_is_waited_after_too() {
     sessions(&process, 5).await;
     assert_eq!(dreams(&host, &process).await, 1, "it failed just now");
     host.clock.advance(12 * HOUR);
-    let asked = process
+    let submitted = process
         .lanes()
         .submit(&process.workspace, CuratorRequest::Dream, Requester::person("test"))
         .await;
-    process.wait_for_end(&asked.unwrap()).await;
+    process.wait_for_end(&submitted.unwrap()).await;
     sessions(&process, 5).await;
     host.clock.advance(12 * HOUR);
-    assert_eq!(dreams(&host, &process).await, 2, "somebody asked for one half a day ago");
+    assert_eq!(dreams(&host, &process).await, 2, "one was requested half a day ago");
     host.clock.advance(12 * HOUR);
     assert_eq!(dreams(&host, &process).await, 3);
     process.close().await;
 }
 
 #[tokio::test]
-async fn a_dream_by_schedule_says_so() {
+async fn a_scheduled_dream_has_its_own_origin() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
     dreams(&host, &process).await;
     let filter = TaskFilter { kind: Some(TaskKind::Dream), ..TaskFilter::default() };
     let listed = process.lanes().list(&process.workspace, filter, Viewer::Person).await.unwrap();
-    let said: Vec<_> =
+    let requesters: Vec<_> =
         listed.iter().map(|task| (task.requester.origin.as_str(), task.requester.trust)).collect();
-    assert_eq!(said, [("schedule", memory::change::Trust::Background)]);
+    assert_eq!(requesters, [("schedule", memory::change::Trust::Background)]);
     process.close().await;
 }
 
@@ -221,7 +221,7 @@ async fn conversations_that_wrote_count_as_sessions() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 2).await;
-    // The third speaks twice.
+    // The third conversation writes twice.
     for (number, conversation) in ["a", "b", "b", "c"].into_iter().enumerate() {
         assert_eq!(dreams(&host, &process).await, 0);
         let binding = Binding::resolve(&process.workspace.binding, &host.folders);
@@ -241,7 +241,7 @@ async fn conversations_that_wrote_count_as_sessions() {
 }
 
 #[tokio::test]
-async fn a_state_that_fails_is_asked_again_at_the_next_look() {
+async fn a_failure_of_the_state_is_retried_by_the_next_maintenance() {
     let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;

@@ -1,10 +1,10 @@
-//! A seeded simulator of lanes: processes that share a home, die between any two steps of a task or stand
-//! still there, are drained and started again, take tasks back from each other, while a person writes, the
-//! clock jumps and somebody removes the lock file.
+//! A seeded simulator of lanes on one shared home. Processes crash or stall between any two steps
+//! of a task, are drained and restarted, and cancel each other's tasks. Meanwhile a person writes,
+//! the clock jumps and the lock file is removed.
 //!
-//! A seed decides what is done; which process gets a turn first is the machine's to decide, so a seed may
-//! have to run more than once to fail again. `LUKASA_SIM_SECONDS` says how long to look for trouble (a
-//! few seeds when it is not set), and `LUKASA_SIM_SEED` runs one seed again.
+//! A seed decides the actions but not the scheduling of the processes, so a failing seed may have
+//! to run more than once. `LUKASA_SIM_SECONDS` sets how long to search (a few seeds when unset),
+//! and `LUKASA_SIM_SEED` runs one seed again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ use testkit::{Faults, FaultyState, FaultyTasks, Random};
 
 use super::host::{LaneHost, LaneProcess, at, client, quick, remember};
 
-/// How many processes there are at a time.
+/// Number of processes at a time.
 const PROCESSES: usize = 3;
 
-/// How many things happen in one run.
+/// Number of actions in one run.
 const STEPS: usize = 40;
 
-/// More calls than one task has, fewer than two.
+/// Number of state calls: more than one task makes, fewer than two tasks.
 const CRASH_CALLS: usize = 16;
 
 /// The files that tasks write to.
 const FILES: [&str; 2] = ["project/a.md", "global/b.md"];
 
-/// A process that can be let die.
+/// A process that can crash.
 struct SimulatedProcess {
     process: LaneProcess,
     state: Arc<FaultyState>,
-    /// Whether it stands still at one of its next calls.
+    /// Whether it stalls at one of its next calls.
     paused: bool,
 }
 
@@ -47,18 +47,18 @@ impl SimulatedProcess {
         let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
-        // Nothing is forgotten, however far the clock jumps.
+        // No task expires, however far the clock jumps.
         let limits =
             QueueLimits { finished_max_age: Duration::from_hours(10_000), ..quick().limits };
         let process = host.process_on(Arc::clone(&state) as _, tasks);
-        // A runner that panics tells of it first, which may take long.
+        // The runner's panic is printed first, which may take long.
         let stop_wait = Duration::from_secs(20);
         let process = process.with(LaneSettings { limits, stop_wait, ..quick() });
         process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
         Self { process, state, paused: false }
     }
 
-    /// Lets it go on if it stands still.
+    /// Ends a stall.
     fn resume(&mut self) {
         if std::mem::take(&mut self.paused) {
             self.state.set(Faults::Never);
@@ -67,11 +67,11 @@ impl SimulatedProcess {
 
     async fn end(self, wait: Duration) {
         self.process.lanes().drain(wait).await;
-        let mut told = self.process.feed.tasks();
-        let all = told.len();
-        told.sort();
-        told.dedup();
-        assert_eq!(told.len(), all, "an end was told twice");
+        let mut published = self.process.feed.tasks();
+        let all = published.len();
+        published.sort();
+        published.dedup();
+        assert_eq!(published.len(), all, "an end was published twice");
         self.process.store.close().await;
     }
 }
@@ -80,12 +80,12 @@ struct LaneSimulation {
     host: LaneHost,
     processes: Vec<SimulatedProcess>,
     random: Random,
-    /// What was acknowledged.
+    /// The acknowledged tasks.
     taken: Vec<TaskId>,
-    /// What was asked for, by the name of the client that asked: what a task was about is not kept.
+    /// The requested texts, by the name of the client: a finished task does not keep its text.
     contents: Vec<String>,
     words: usize,
-    /// Whether somebody removed the lock file of the lane.
+    /// Whether the lock file of the lane was removed.
     is_partitioned: bool,
 }
 
@@ -120,25 +120,25 @@ impl LaneSimulation {
     }
 
     async fn step(&mut self) {
-        let one = self.random.below(PROCESSES);
-        self.processes[one].resume();
+        let index = self.random.below(PROCESSES);
+        self.processes[index].resume();
         match self.random.below(16) {
             0..=5 => {
                 let request = self.request();
-                let LaneProcess { workspace, .. } = &self.processes[one].process;
-                let lanes = self.processes[one].process.lanes();
-                let asker =
+                let LaneProcess { workspace, .. } = &self.processes[index].process;
+                let lanes = self.processes[index].process.lanes();
+                let requester =
                     Requester::client("sim", Some(client(&self.contents.len().to_string())));
                 self.contents.push(content(&request));
-                if let Ok(task) = lanes.submit(workspace, request, asker).await {
+                if let Ok(task) = lanes.submit(workspace, request, requester).await {
                     self.taken.push(task.id);
                 }
             }
             6 if !self.taken.is_empty() => {
                 let id = self.taken[self.random.below(self.taken.len())].clone();
-                let LaneProcess { workspace, .. } = &self.processes[one].process;
-                let lanes = self.processes[one].process.lanes();
-                // A process whose state is dead takes nothing back.
+                let LaneProcess { workspace, .. } = &self.processes[index].process;
+                let lanes = self.processes[index].process.lanes();
+                // A process with a crashed state cancels nothing.
                 drop(lanes.cancel(workspace, &id, Viewer::Person).await);
             }
             7 => {
@@ -148,11 +148,11 @@ impl LaneSimulation {
                     1 => Faults::CrashAfter(call),
                     _ => Faults::CrashBeforeAnswer(call),
                 };
-                self.processes[one].state.set(faults);
+                self.processes[index].state.set(faults);
             }
             8 | 9 => {
                 let wait = Duration::from_millis([0, 30][self.random.below(2)]);
-                self.replace(one, wait).await;
+                self.replace(index, wait).await;
             }
             10 => {
                 let minutes = Duration::from_mins(self.random.below(60).try_into().unwrap());
@@ -163,18 +163,18 @@ impl LaneSimulation {
                     now - minutes
                 });
             }
-            11 => self.write_by_hand(one).await,
+            11 => self.write_by_hand(index).await,
             12 => {
-                self.host.remove_lock(&self.processes[one].process.workspace);
+                self.host.remove_lock(&self.processes[index].process.workspace);
                 self.is_partitioned = true;
             }
             13 => {
                 let call = u64::try_from(self.random.below(CRASH_CALLS)).unwrap();
-                self.processes[one].state.set(Faults::Pause(call + 1));
-                self.processes[one].paused = true;
+                self.processes[index].state.set(Faults::Pause(call + 1));
+                self.processes[index].paused = true;
             }
             _ => {
-                // Somebody gets the machine for a while.
+                // Gives other tasks time to run.
                 let pauses = self.random.below(200);
                 for _ in 0..pauses {
                     tokio::task::yield_now().await;
@@ -183,22 +183,22 @@ impl LaneSimulation {
         }
     }
 
-    /// Lets all go on: nobody may wait for a root that is held by a process that stands still.
+    /// Ends all stalls, because a stalled process may hold a root that others wait for.
     fn resume_all(&mut self) {
         self.processes.iter_mut().for_each(SimulatedProcess::resume);
     }
 
-    async fn replace(&mut self, one: usize, wait: Duration) {
+    async fn replace(&mut self, index: usize, wait: Duration) {
         self.resume_all();
         let next = SimulatedProcess::start(&self.host).await;
-        std::mem::replace(&mut self.processes[one], next).end(wait).await;
+        std::mem::replace(&mut self.processes[index], next).end(wait).await;
     }
 
-    /// Lets a person add a line at the top, under whatever is being decided.
-    async fn write_by_hand(&mut self, one: usize) {
+    /// Has a person add a line at the top, possibly while a task is being decided.
+    async fn write_by_hand(&mut self, index: usize) {
         self.resume_all();
         let word = self.word('p');
-        let LaneProcess { store, workspace, .. } = &self.processes[one].process;
+        let LaneProcess { store, workspace, .. } = &self.processes[index].process;
         let binding = Binding::resolve(&workspace.binding, &self.host.folders);
         let memories = store.memories(binding, Caller::person("sim"));
         let (path, insert_text) = (at(FILES[0]), format!("- {word}"));
@@ -222,15 +222,15 @@ impl LaneSimulation {
         FILES.into_iter().filter(|file| self.content(task).contains(file)).collect()
     }
 
-    /// Lets everything come to an end, and compares it with what was asked for.
+    /// Waits for the end of all tasks, and compares the result with the requests.
     async fn check(mut self) {
-        for one in 0..PROCESSES {
-            self.replace(one, Duration::ZERO).await;
+        for index in 0..PROCESSES {
+            self.replace(index, Duration::ZERO).await;
         }
         let process = &self.processes[0].process;
         let workspace = &process.workspace;
         let listed = process.lanes().list(workspace, TaskFilter::default(), Viewer::Person).await;
-        // Those whose acknowledgement got lost are there, too.
+        // The list includes tasks whose acknowledgement was lost.
         let mut tasks = listed.unwrap();
         tasks.reverse();
         for id in &self.taken {
@@ -257,11 +257,11 @@ impl LaneSimulation {
                 .collect();
             assert_eq!(found, expected, "{file}: each task once, in order: {ended:#?}");
         }
-        // Without the lock file two may decide at the same time; only one of them has an effect.
+        // Without the lock file, two processes may decide at once; only one of them has an effect.
         let at_once = self.host.runner.active_max.load(Ordering::SeqCst);
         assert!(at_once <= 1 || self.is_partitioned, "{at_once} at once");
-        for mortal in self.processes {
-            mortal.end(Duration::from_secs(5)).await;
+        for process in self.processes {
+            process.end(Duration::from_secs(5)).await;
         }
     }
 }
@@ -272,7 +272,7 @@ fn is_completed(task: &Task) -> bool {
 
 fn content(request: &CuratorRequest) -> String {
     match request {
-        CuratorRequest::Remember(asked) => asked.content.clone(),
+        CuratorRequest::Remember(request) => request.content.clone(),
         CuratorRequest::Forget(_) | CuratorRequest::Dream | CuratorRequest::Review(_) => {
             String::new()
         }
@@ -293,7 +293,7 @@ async fn run(seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lanes_that_die_and_are_drained_agree_with_what_was_asked() {
+async fn lanes_with_crashes_and_drains_run_each_task_once_in_order() {
     if let Ok(seed) = std::env::var("LUKASA_SIM_SEED") {
         return run(seed.parse().unwrap()).await;
     }
@@ -301,7 +301,7 @@ async fn lanes_that_die_and_are_drained_agree_with_what_was_asked() {
     let (start, least) = (Instant::now(), 8);
     let mut seed = 0;
     while seed < least || start.elapsed() < Duration::from_secs(seconds) {
-        // A run of its own task: its panic is met here, where the seed is known.
+        // A task of its own: its panic is caught here, where the seed is known.
         let ended = tokio::spawn(run(seed)).await;
         assert!(ended.is_ok(), "run it again with LUKASA_SIM_SEED={seed}");
         seed += 1;

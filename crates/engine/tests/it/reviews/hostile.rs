@@ -1,4 +1,4 @@
-//! Reviews where something else happens at the same time, or where a model or a host does what it should not.
+//! Tests of reviews with concurrent changes, and with a model or host that misbehaves.
 
 use lukasa_engine::{ContextMode, CuratorRequest, DryRun, RememberRequest, Requester, UndoTarget};
 use tokio_util::sync::CancellationToken;
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 
 impl ReviewFixture {
-    /// Returns the conversations as another process sees them: it has none of them at hand.
+    /// Returns the conversations as another process opens them, with an empty cache.
     fn conversations_of_other_process(&self) -> Conversations {
         let workspaces = std::slice::from_ref(&self.workspace);
         self.engine.reviewed_conversations(self.engine.recaller(), &self.lanes, workspaces)
@@ -35,7 +35,7 @@ fn remember(content: &str) -> CuratorRequest {
 }
 
 #[tokio::test]
-async fn what_is_private_goes_to_no_project_by_an_update_either() {
+async fn an_update_moves_no_private_fact_into_a_project() {
     let private = "My doctor says that I have diabetes";
     let world = ReviewFixture::every(
         1,
@@ -49,8 +49,8 @@ async fn what_is_private_goes_to_no_project_by_an_update_either() {
             nothing(),
         ],
     );
-    let said = ["the build needs make 4", "the build needs insulin, says my doctor"];
-    let reviews = world.turns("talk", &said).await;
+    let texts = ["the build needs make 4", "the build needs insulin, says my doctor"];
+    let reviews = world.turns("talk", &texts).await;
     let text = world.text().await;
     assert!(text.contains("/memories/project/"), "{text}");
     assert!(!text.contains("diabetes"), "{text}");
@@ -58,7 +58,7 @@ async fn what_is_private_goes_to_no_project_by_an_update_either() {
 }
 
 #[tokio::test]
-async fn what_a_person_asks_to_be_remembered_outlives_a_review_that_said_the_same() {
+async fn a_remembered_fact_survives_the_undo_of_a_review_that_saved_it() {
     let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
@@ -71,7 +71,7 @@ async fn what_a_person_asks_to_be_remembered_outlives_a_review_that_said_the_sam
 }
 
 #[tokio::test]
-async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote() {
+async fn a_correction_by_a_person_does_not_wait_for_review() {
     let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "My editor is Helix", &["m1"])]), nothing()],
@@ -79,24 +79,24 @@ async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote(
     world.turns("talk", &["My editor is Helix"]).await;
     world.submit_and_wait(remember("My editor is Zed")).await;
     let memories = world.memories();
-    let mut said = false;
+    let mut is_settled = false;
     for listed in memories.list(None).await.unwrap().memories {
         let text = memories.read(&listed.path).await.unwrap().text;
         let waits = memories.unreviewed(&[(&listed.path, None)]).await;
-        said |= text.contains("Zed") && waits.is_empty();
+        is_settled |= text.contains("Zed") && waits.is_empty();
     }
-    assert!(said, "{}", world.text().await);
+    assert!(is_settled, "{}", world.text().await);
 }
 
 #[tokio::test]
-async fn a_dream_lets_no_entry_of_a_person_go_for_one_that_waits() {
+async fn a_dream_keeps_the_entry_of_a_person_over_an_unreviewed_one() {
     let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
     world.turns("talk", &["I prefer tabs everywhere"]).await;
     let at = world.memories().list(None).await.unwrap().memories[0].path.clone();
-    // Written with an editor, so that history knows nothing of it.
+    // Written with an editor, so that history does not contain it.
     let name = at.relative().unwrap().as_str().replace(".md", "-2.md");
     let by_hand = world.home.path().join("data/memory").join(name);
     std::fs::write(&by_hand, "- I prefer tabs everywhere\n- I like tea\n").unwrap();
@@ -111,7 +111,7 @@ async fn a_dream_lets_no_entry_of_a_person_go_for_one_that_waits() {
 }
 
 #[tokio::test]
-async fn a_turn_is_not_lost_when_another_process_reviewed_meanwhile() {
+async fn a_turn_is_kept_when_another_process_queues_a_review() {
     let world = ReviewFixture::every(2, vec![nothing()]);
     let here = world.conversation("talk").await;
     turn(&here, "one");
@@ -124,20 +124,20 @@ async fn a_turn_is_not_lost_when_another_process_reviewed_meanwhile() {
     other.flush().await;
     world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 1);
-    // This process still believes that there was one turn.
+    // This process has counted only one turn so far.
     turn(&here, "three");
-    let kept = world.stored_row("talk").await;
-    assert!(kept.contains("three"), "{kept}");
+    let stored = world.stored_row("talk").await;
+    assert!(stored.contains("three"), "{stored}");
     turn(&there, "four");
     other.flush().await;
     world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 2);
-    let told = world.server.requests()[1].text();
-    assert!(told.contains("three") && told.contains("four"), "{told}");
+    let sent = world.server.requests()[1].text();
+    assert!(sent.contains("three") && sent.contains("four"), "{sent}");
 }
 
 #[tokio::test]
-async fn a_turn_counts_however_much_the_model_said_in_it() {
+async fn a_turn_counts_even_with_very_long_answers() {
     let world = ReviewFixture::every(1, vec![nothing()]);
     let conversation = world.conversation("talk").await;
     let mut messages = vec![(MessageRole::User, "I prefer tabs everywhere".to_owned())];
@@ -147,12 +147,12 @@ async fn a_turn_counts_however_much_the_model_said_in_it() {
     world.conversations.flush().await;
     world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 1);
-    let told = world.server.requests()[0].text();
-    assert!(told.contains("I prefer tabs everywhere"), "{told}");
+    let sent = world.server.requests()[0].text();
+    assert!(sent.contains("I prefer tabs everywhere"), "{sent}");
 }
 
 #[tokio::test]
-async fn a_turn_that_is_compacted_again_and_again_is_reviewed_once() {
+async fn a_turn_with_several_compactions_is_reviewed_once() {
     let world = ReviewFixture::new(vec![nothing()]);
     let conversation = world.conversation("talk").await;
     conversation.prompt("leave the parser as it is", None, &CancellationToken::new());
@@ -162,43 +162,43 @@ async fn a_turn_that_is_compacted_again_and_again_is_reviewed_once() {
         world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     }
     assert_eq!(world.reviews().await.len(), 1);
-    let kept = world.stored_row("talk").await;
-    assert!(!kept.contains("parser"), "{kept}");
-    // It counts all the same when it ends.
+    let stored = world.stored_row("talk").await;
+    assert!(!stored.contains("parser"), "{stored}");
+    // The turn still counts when it ends.
     conversation.turn_ended_with_report(None, &TurnReport::default());
     assert_eq!(world.turns("talk", &["two"]).await.len(), 1);
     assert_eq!(world.turns("talk", &["three"]).await.len(), 2);
-    let told = world.server.requests()[1].text();
-    assert!(!told.contains("parser"), "{told}");
+    let sent = world.server.requests()[1].text();
+    assert!(!sent.contains("parser"), "{sent}");
 }
 
 #[tokio::test]
-async fn what_is_told_of_a_turn_has_no_more_messages_than_are_kept() {
+async fn the_messages_of_a_turn_are_limited() {
     let world = ReviewFixture::every(2, vec![nothing()]);
     let conversation = world.conversation("talk").await;
     let messages = (0..100_000).map(|n| (MessageRole::User, n.to_string())).collect();
     let began = std::time::Instant::now();
     conversation.turn_ended_with_report(None, &TurnReport { messages, wrote_memory: false });
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    let kept = world.stored_row("talk").await;
-    assert!(kept.len() < 3 * 64 * 1024, "{}", kept.len());
-    assert!(kept.contains("99999"));
+    let stored = world.stored_row("talk").await;
+    assert!(stored.len() < 3 * 64 * 1024, "{}", stored.len());
+    assert!(stored.contains("99999"));
 }
 
 #[tokio::test]
-async fn a_model_that_saved_before_any_prompt_was_told_is_believed() {
+async fn a_turn_that_began_with_a_saved_memory_is_not_reviewed() {
     let world = ReviewFixture::every(1, vec![nothing()]);
     let conversation = world.conversation("talk").await;
     conversation.wrote_memory();
     turn(&conversation, "remember that I prefer tabs");
-    let kept = world.stored_row("talk").await;
-    assert!(!kept.contains("tabs"), "{kept}");
+    let stored = world.stored_row("talk").await;
+    assert!(!stored.contains("tabs"), "{stored}");
     world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await, []);
 }
 
 #[tokio::test]
-async fn a_conversation_that_another_workspace_has_by_now_is_left_alone() {
+async fn a_conversation_of_another_workspace_is_not_written() {
     let world = ReviewFixture::every(3, vec![nothing()]);
     let here = world.conversation("talk").await;
     turn(&here, "I prefer tabs");
@@ -244,7 +244,7 @@ async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
 }
 
 #[tokio::test]
-async fn what_a_review_wrote_waits_also_after_an_edit_outside() {
+async fn a_memory_of_a_review_still_waits_after_an_external_edit() {
     let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
@@ -259,7 +259,7 @@ async fn what_a_review_wrote_waits_also_after_an_edit_outside() {
     let files = world.engine.context_files(&world.workspace, Caller::person("test"));
     let showing = world.engine.segment(&memories, &files).await.unwrap();
     assert!(!showing.hot[0].shown, "{:?}", showing.hot);
-    // An agent's change has the edit recorded first.
+    // The external edit is recorded before an agent's change.
     let insert = MemoryCommand::StrReplace {
         path: at.clone(),
         old_str: "formatter".to_owned(),
