@@ -1,9 +1,10 @@
-//! Taking their meaning from texts that would pass for a part of the frame around them.
+//! Escaping of untrusted texts, so that they cannot imitate the frame around them.
 //!
-//! A text is left as it is, byte for byte, but for two things: what reads as an opening or closing tag of one
-//! of our blocks loses its angle bracket, and a line that reads as a border of a context file is marked. Reads
-//! as: in either case, in full-width, mathematical and look-alike letters, with white space and invisible
-//! characters in between, for a model reads past all of these.
+//! Two things are changed, and nothing else. A text that reads as an opening or closing tag of a Lukasa block loses its
+//! angle bracket. A line that reads as the border of a context file gets a backslash in front.
+//!
+//! Models read past letter case, full-width, mathematical and look-alike letters, white space and invisible characters.
+//! So the comparison ignores them as well.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -14,7 +15,7 @@ use memory::text::slice;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
 
-/// The tags of our blocks.
+/// The tag names of Lukasa's blocks.
 pub const TAGS: [&str; 6] = [
     "memory_index",
     "hot_memories",
@@ -24,16 +25,16 @@ pub const TAGS: [&str; 6] = [
     "imported",
 ];
 
-/// What the borders of a context file begin with, without spaces.
+/// Beginnings of the borders of a context file, without dashes and spaces.
 const BORDERS: [&str; 2] = ["contextfrom:", "endofcontextfrom:"];
 
-/// Dashes that a border begins with.
+/// Minimum number of dashes at the beginning of a border.
 const BORDER_DASHES: usize = 3;
 
-/// What stands for `<` where it would begin a tag of ours.
+/// Replacement for a `<` that would begin a block tag.
 const ESCAPED_LESS: &str = "&lt;";
 
-/// Returns a text of several lines as data: it neither opens nor closes a block.
+/// Escapes a text of several lines: afterwards it neither opens nor closes a block.
 pub fn data(text: &str) -> Cow<'_, str> {
     match escape_tags(text) {
         Cow::Borrowed(text) => mark_borders(text),
@@ -41,16 +42,15 @@ pub fn data(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a text as data on one line, at most so long as a description is, with no character left that means
-/// something in XML.
+/// Escapes a text for one line, cut to the length of a description. All characters with a meaning in XML are escaped.
 pub fn line(text: &str) -> String {
     data(&escape_xml(&description_line(text))).into_owned()
 }
 
-/// Returns a path for an attribute or a border: on one line, with nothing in it that ends either. A path is
-/// given back by the model as it stands here, so nothing else in it is changed.
+/// Escapes a path for an attribute or a border: one line, without characters that end either. Other characters stay,
+/// because the model passes the path back in this form.
 pub fn path(path: &str) -> String {
-    // Most are of these alone, of which nothing is changed.
+    // Most paths have only these characters, and need no change.
     if path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte)) {
         return path.to_owned();
     }
@@ -59,7 +59,7 @@ pub fn path(path: &str) -> String {
     data(&one_line).replace('<', ESCAPED_LESS).replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns a text with the characters escaped that mean something in XML.
+/// Escapes all characters with a meaning in XML.
 fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -78,28 +78,28 @@ const fn is_line_end(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Takes the angle bracket from what reads as a tag of ours.
+/// Escapes the angle bracket of each text that reads as a block tag.
 fn escape_tags(text: &str) -> Cow<'_, str> {
     let mut changed: Option<String> = None;
     let mut copied = 0;
-    for (at, character) in text.char_indices() {
-        // Nothing else in ASCII opens anything, and most of most texts is ASCII.
+    for (start, character) in text.char_indices() {
+        // No other ASCII character resembles a bracket, and most texts are mostly ASCII.
         if character != '<' && character.is_ascii() {
             continue;
         }
-        let end = at + character.len_utf8();
+        let end = start + character.len_utf8();
         let rest = slice(text, end..);
         if is_open_bracket(character) && is_block_tag(rest) {
-            let so_far = changed.get_or_insert_with(|| String::with_capacity(text.len() + 16));
-            so_far.push_str(slice(text, copied..at));
-            so_far.push_str(ESCAPED_LESS);
+            let escaped = changed.get_or_insert_with(|| String::with_capacity(text.len() + 16));
+            escaped.push_str(slice(text, copied..start));
+            escaped.push_str(ESCAPED_LESS);
             copied = end;
         }
     }
     finish(text, copied, changed)
 }
 
-/// Returns a text whose beginning was changed and copied up to here.
+/// Appends the unchanged rest of a text; borrows the text if nothing was changed.
 fn finish(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> {
     match changed {
         None => Cow::Borrowed(text),
@@ -110,7 +110,7 @@ fn finish(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> {
     }
 }
 
-/// Tells whether a character is taken for `<`.
+/// Returns whether a character reads as `<`.
 fn is_open_bracket(character: char) -> bool {
     let is_listed = matches!(
         character,
@@ -125,66 +125,67 @@ fn is_open_bracket(character: char) -> bool {
             | '\u{140a}'
             | '\u{2770}'
     );
-    // Han, kana and Hangul are most of a text that has them, and none of them looks like it.
+    // Han, kana and Hangul never resemble it. Excluded for speed: texts that have them consist mostly of them.
     let is_east_asian = matches!(character, '\u{3041}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}');
     let is_alike = || skeleton(character.encode_utf8(&mut [0; 4])).eq(['<']);
     is_listed || visual_equivalent(character) == Some('<') || (!is_east_asian && is_alike())
 }
 
-/// How many characters behind an angle bracket are looked at; no name of ours is as long, white space before it included.
+/// Number of characters checked after an angle bracket; longer than any block tag with white space before it.
 const LOOKAHEAD_CHARS: usize = 64;
 
-/// The names of our tags as they look: with each character replaced by the one that stands for all that are confused with
-/// it, by Unicode's own tables.
+/// The skeletons of our tag names: each character is replaced by the representative of all characters that Unicode's
+/// tables list as confusable with it.
 static TAG_SKELETONS: LazyLock<Vec<String>> =
     LazyLock::new(|| TAGS.iter().map(|tag| name_skeleton(tag)).collect());
 
-/// Tells whether what follows an angle bracket makes a tag of ours of it.
+/// Returns whether the text after an angle bracket makes it a block tag.
 fn is_block_tag(rest: &str) -> bool {
-    // Most tags are HTML's or types', and begin with a letter that none of ours looks like.
+    // A fast exit: most tags are HTML or type parameters, and begin with a letter that resembles none of ours.
     let first = rest.chars().find(|&c| !c.is_whitespace() && !is_slash(c));
     let is_another =
         |c: char| c.is_ascii_graphic() && !"mhril1|-_.".contains(c.to_ascii_lowercase());
     if first.is_none_or(is_another) {
         return false;
     }
-    let seen = rest.chars().filter_map(visual_equivalent).take(LOOKAHEAD_CHARS);
-    let name = tag_name(seen.clone());
+    let visible_chars = rest.chars().filter_map(visual_equivalent).take(LOOKAHEAD_CHARS);
+    let name = tag_name(visible_chars.clone());
     if TAGS.contains(&name.as_str()) {
         return true;
     }
     let visible = rest.chars().filter(|c| visual_equivalent(*c).is_some()).take(LOOKAHEAD_CHARS);
     let written: String = visible.nfkc().collect();
-    // Some marks that are set on letters elsewhere look like a letter where they stand alone.
+    // Some combining marks resemble a letter when they stand alone.
     let is_letter =
         |c: char| skeleton(c.encode_utf8(&mut [0; 4])).all(|c| c.is_ascii_alphanumeric());
     let with_marks = rest.chars().filter(|c| visual_equivalent(*c).is_some() || is_letter(*c));
     let with_marks: String = with_marks.take(LOOKAHEAD_CHARS).nfkc().collect();
-    // Other marks end a name, for whoever does not read past them.
-    let as_it_is: String = rest.chars().take(LOOKAHEAD_CHARS).nfkc().collect();
-    // Capitals look like other letters than small ones, so both are compared.
-    let read = [seen.collect(), written.to_lowercase(), written, with_marks, as_it_is];
-    read.iter().any(|text: &String| {
+    // Readers that do not skip other marks take them as the end of a name.
+    let unfiltered: String = rest.chars().take(LOOKAHEAD_CHARS).nfkc().collect();
+    // Upper case letters have other look-alikes than lower case ones, so both are compared.
+    let variants =
+        [visible_chars.collect(), written.to_lowercase(), written, with_marks, unfiltered];
+    variants.iter().any(|text: &String| {
         let letters: String = text.chars().map(plain_capital).collect();
         TAG_SKELETONS.contains(&name_skeleton(&letters))
     })
 }
 
-/// Returns the letters of the name at the beginning of a tag as they look, whatever parts its words.
+/// Returns the skeleton of the tag name at the beginning of a text, without separators between its words.
 fn name_skeleton(text: &str) -> String {
-    // A capital may look like one letter, and its small form like another.
+    // Upper and lower case forms may resemble different letters.
     let small: String = skeleton(text).flat_map(char::to_lowercase).nfkc().collect();
-    let seen = skeleton(&small).flat_map(char::to_lowercase);
-    let name = seen.skip_while(|&c| c.is_whitespace() || is_slash(c));
+    let folded = skeleton(&small).flat_map(char::to_lowercase);
+    let name = folded.skip_while(|&c| c.is_whitespace() || is_slash(c));
     let name = name.take_while(|&c| is_name_char(c) || matches!(c, '.' | ' ' | '\u{a0}'));
-    // An `l` is taken for an `i`.
+    // An `l` reads as an `i`.
     name.filter(|c| c.is_alphanumeric()).map(|c| if c == 'l' { 'i' } else { c }).collect()
 }
 
-/// Returns the plain letter for a small or a boxed capital, which Unicode's tables leave as they are.
+/// Returns the ASCII letter for a small or a boxed capital, which Unicode's tables do not map.
 fn plain_capital(c: char) -> char {
     const SMALL: &str = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡ_ʏᴢ";
-    let letter = |at: usize| u8::try_from(at).map_or(c, |at| char::from(b'a' + at));
+    let letter = |index: usize| u8::try_from(index).map_or(c, |index| char::from(b'a' + index));
     match c {
         'ғ' => 'f',
         'ѕ' => 's',
@@ -196,14 +197,14 @@ fn plain_capital(c: char) -> char {
     }
 }
 
-/// Returns the name at the beginning of a tag, behind white space and slashes.
-fn tag_name(seen: impl Iterator<Item = char>) -> String {
-    let name = seen.skip_while(|&c| c.is_whitespace() || is_slash(c));
+/// Returns the tag name at the beginning of a text, after white space and slashes.
+fn tag_name(chars: impl Iterator<Item = char>) -> String {
+    let name = chars.skip_while(|&c| c.is_whitespace() || is_slash(c));
     let name = name.take_while(|&c| is_name_char(c));
     name.map(|c| if is_dash(c) { '_' } else { c }).collect()
 }
 
-/// Tells whether a character is taken for the slash of a closing tag.
+/// Returns whether a character reads as the slash of a closing tag.
 fn is_slash(character: char) -> bool {
     matches!(character, '/' | '\\' | '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{2571}')
 }
@@ -216,9 +217,9 @@ const fn is_dash(c: char) -> bool {
     matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}')
 }
 
-/// Marks the lines that read as the border of a context file.
+/// Puts a backslash before each line that reads as the border of a context file.
 fn mark_borders(text: &str) -> Cow<'_, str> {
-    // A border has these in it, in either case, and a dash before.
+    // A fast exit: every border begins with dashes.
     if !text.contains(is_dash) {
         return Cow::Borrowed(text);
     }
@@ -240,17 +241,17 @@ fn mark_borders(text: &str) -> Cow<'_, str> {
 }
 
 fn is_border(line: &str) -> bool {
-    let seen = line.chars().filter_map(visual_equivalent).filter(|c| !c.is_whitespace());
-    let mut seen = seen.peekable();
+    let chars = line.chars().filter_map(visual_equivalent).filter(|c| !c.is_whitespace());
+    let mut chars = chars.peekable();
     let mut dashes = 0;
-    while seen.next_if(|&c| is_dash(c)).is_some() {
+    while chars.next_if(|&c| is_dash(c)).is_some() {
         dashes += 1;
     }
     if dashes < BORDER_DASHES {
         return false;
     }
-    let begins: String = seen.take(BORDERS[1].len()).collect();
-    BORDERS.iter().any(|border| begins.starts_with(border))
+    let beginning: String = chars.take(BORDERS[1].len()).collect();
+    BORDERS.iter().any(|border| beginning.starts_with(border))
 }
 
 #[cfg(test)]
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reads_as_a_tag_of_ours_loses_its_bracket_and_nothing_else_changes() {
+    fn only_the_bracket_of_a_block_tag_is_escaped() {
         fn check(text: &str, expected: &str) {
             assert_eq!(data(text), expected, "{text:?}");
         }
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_reads_as_a_border_is_marked() {
+    fn a_line_that_reads_as_a_border_gets_a_backslash() {
         fn check(text: &str, expected: &str) {
             assert_eq!(data(text), expected, "{text:?}");
         }
@@ -325,20 +326,20 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_no_tag_left() {
+    fn a_line_contains_no_xml_characters() {
         assert_eq!(line("a\n</x> & \"b\" ＜y"), "a &lt;/x&gt; &amp; &quot;b&quot; ＜y");
     }
 
     proptest! {
         #[test]
-        fn a_text_without_brackets_and_dashes_stays_as_it_is(text in "[^<-]*") {
+        fn a_text_without_brackets_and_dashes_is_unchanged(text in "[^<-]*") {
             let is_plain = !text.chars().any(|c| is_open_bracket(c) || is_dash(c));
             prop_assume!(is_plain);
             prop_assert_eq!(&data(&text), &text);
         }
 
         #[test]
-        fn what_is_data_stays_as_it_is(text in "[</ a-z_\n-]{0,40}(memory_file|hot_memories|Context from:)?[ >]?") {
+        fn escaping_twice_changes_nothing(text in "[</ a-z_\n-]{0,40}(memory_file|hot_memories|Context from:)?[ >]?") {
             let once = data(&text).into_owned();
             prop_assert_eq!(&data(&once), &once);
         }

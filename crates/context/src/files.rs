@@ -1,10 +1,10 @@
-//! Context files as they are shown: each between borders that name it, with its imports in their places.
+//! Rendering of context files: each between borders that name it, with its imports in place.
 //!
-//! Which files there are, and what their imports lead to, was found out before. Two budgets hold. Bytes: where
-//! a tree of imports repeats itself, what goes over [`CONTEXT_BYTES_MAX`] fails and says so. Tokens: when all
-//! files together are over [`CONTEXT_TOKENS_MAX`], each has an equal share, what short ones leave of theirs
-//! goes to longer ones, and a file over its share is cut at the end of a line and says so. So no file pushes
-//! another out.
+//! The caller has already found the files and resolved their imports. Two limits apply, and no file displaces another:
+//! - Bytes: an import that would exceed [`CONTEXT_BYTES_MAX`] is replaced by an error. A tree of repeated imports could
+//!   grow without bound otherwise.
+//! - Tokens: if all files together exceed [`CONTEXT_TOKENS_MAX`], each has an equal share, and longer files use what
+//!   shorter ones leave. A file over its share is cut at the end of a line and says so.
 
 use std::collections::HashSet;
 
@@ -14,15 +14,15 @@ use memory::text::slice;
 
 use crate::{escape, tokens};
 
-/// What stands where a file was cut.
+/// The note at the end of a cut file.
 const TRUNCATION_MARK: &str = "[cut here: over its share of the tokens]";
 
-/// A file as it is shown.
+/// A rendered file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderedFile {
-    /// Which source it is.
+    /// Index of its source.
     pub source: usize,
-    /// Its bytes, with imports, and with its borders.
+    /// Its size in bytes, with imports and borders.
     pub bytes: usize,
     /// Its tokens.
     pub tokens: usize,
@@ -30,17 +30,17 @@ pub struct RenderedFile {
     pub is_cut: bool,
 }
 
-/// All context files as they are shown.
+/// All rendered context files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RenderedFiles {
     /// The text; empty if there are none.
     pub text: String,
-    /// The files, in the order of their load; those that say nothing are left out.
+    /// The files in load order, without empty ones.
     pub files: Vec<RenderedFile>,
 }
 
-/// Returns the text of these files, in their order, each with its imports. A file that was written already, or is
-/// one of these, is not written again where it is imported.
+/// Renders these files in order, each with its imports. An imported file that is one of them, or was written before, is
+/// not repeated.
 pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> RenderedFiles {
     let files = match style {
         ImportStyle::Tree => files.to_vec(),
@@ -51,8 +51,10 @@ pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> Re
     let roots: HashSet<usize> = files.iter().copied().collect();
     let mut written = roots.clone();
     for file in files {
-        let room = FileBudget { tokens: usize::MAX, bytes: bytes_left };
-        let Some(block) = FileBlock::render(sources, file, style, room, &written) else { continue };
+        let budget = FileBudget { tokens: usize::MAX, bytes: bytes_left };
+        let Some(block) = FileBlock::render(sources, file, style, budget, &written) else {
+            continue;
+        };
         bytes_left = bytes_left.saturating_sub(block.text.len());
         written.extend(&block.imported);
         blocks.push(block);
@@ -63,24 +65,24 @@ pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> Re
     for block in &mut blocks {
         let imported = std::mem::take(&mut block.imported);
         if block.tokens > share {
-            let room = FileBudget { tokens: share, bytes: CONTEXT_BYTES_MAX };
-            let cut = FileBlock::render(sources, block.source, style, room, &written);
+            let budget = FileBudget { tokens: share, bytes: CONTEXT_BYTES_MAX };
+            let cut = FileBlock::render(sources, block.source, style, budget, &written);
             *block = cut.unwrap_or_else(|| std::mem::take(block));
         }
         written.extend(imported);
     }
-    let shown = |block: &FileBlock| RenderedFile {
+    let rendered = |block: &FileBlock| RenderedFile {
         source: block.source,
         bytes: block.text.len(),
         tokens: block.tokens,
         is_cut: block.is_cut,
     };
-    let shown = blocks.iter().map(shown).collect();
+    let rendered = blocks.iter().map(rendered).collect();
     let texts: Vec<_> = blocks.into_iter().map(|block| block.text).collect();
-    RenderedFiles { text: texts.join("\n"), files: shown }
+    RenderedFiles { text: texts.join("\n"), files: rendered }
 }
 
-/// Returns the files with all that they import right after them, each once.
+/// Returns the files, each followed by all files that it imports, without repetition.
 fn with_imported(sources: &[LoadedText], files: &[usize]) -> Vec<usize> {
     let mut seen: HashSet<usize> = files.iter().copied().collect();
     let mut all = Vec::new();
@@ -97,7 +99,7 @@ fn with_imported(sources: &[LoadedText], files: &[usize]) -> Vec<usize> {
     all
 }
 
-/// Returns what a file imports, the last first, and how deep that is.
+/// Returns the imports of a file with their depth, last one first.
 fn imported(sources: &[LoadedText], file: usize, depth: usize) -> Vec<(usize, usize)> {
     let imports = sources.get(file).map_or(&[][..], |source| &source.imports);
     let target = |import: &ResolvedImport| match import.resolution {
@@ -107,16 +109,16 @@ fn imported(sources: &[LoadedText], file: usize, depth: usize) -> Vec<(usize, us
     imports.iter().rev().filter_map(target).collect()
 }
 
-/// Returns how many tokens each may have so that all together keep to the most.
-fn fair_share(tokens: &[usize], most: usize) -> usize {
-    if tokens.iter().sum::<usize>() <= most {
+/// Returns the share of tokens for each file, so that all together stay within `max`.
+fn fair_share(tokens: &[usize], max: usize) -> usize {
+    if tokens.iter().sum::<usize>() <= max {
         return usize::MAX;
     }
     let mut sorted = tokens.to_vec();
     sorted.sort_unstable();
-    let (mut left, mut share) = (most, most);
-    for (at, &size) in sorted.iter().enumerate() {
-        share = left / (sorted.len() - at);
+    let (mut left, mut share) = (max, max);
+    for (index, &size) in sorted.iter().enumerate() {
+        share = left / (sorted.len() - index);
         if size > share {
             break;
         }
@@ -132,11 +134,11 @@ struct FileBlock {
     text: String,
     tokens: usize,
     is_cut: bool,
-    /// The files that are written in it whole.
+    /// The files that are written in it in full.
     imported: Vec<usize>,
 }
 
-/// How much may be written.
+/// The size limits of a block.
 #[derive(Clone, Copy)]
 struct FileBudget {
     tokens: usize,
@@ -144,14 +146,14 @@ struct FileBudget {
 }
 
 impl FileBlock {
-    /// Returns the block of a file that keeps to the room; `None` if it says nothing. What was written elsewhere
-    /// is not written in it.
+    /// Renders the block of a file within the budget; `None` if the file is empty. Files in `other_blocks` are not
+    /// repeated in it.
     fn render(
         sources: &[LoadedText],
         file: usize,
         style: ImportStyle,
-        room: FileBudget,
-        elsewhere: &HashSet<usize>,
+        budget: FileBudget,
+        other_blocks: &HashSet<usize>,
     ) -> Option<Self> {
         let source = sources.get(file)?;
         if trimmed_range(&source.text).is_empty() {
@@ -163,62 +165,65 @@ impl FileBlock {
             format!("\n--- End of Context from: {path} ---\n"),
         );
         let frame = tokens::count(&begin) + tokens::count(&end);
-        let mut writing = BlockRenderer {
+        let mut renderer = BlockRenderer {
             sources,
             style,
             text: begin,
-            tokens_left: room.tokens.saturating_sub(frame + tokens::count(TRUNCATION_MARK)),
-            bytes_max: room.bytes,
+            tokens_left: budget.tokens.saturating_sub(frame + tokens::count(TRUNCATION_MARK)),
+            bytes_max: budget.bytes,
             chain: vec![file],
-            other_blocks: elsewhere,
+            other_blocks,
             imported: Vec::new(),
             is_cut: false,
         };
-        writing.push_source(source);
-        let BlockRenderer { mut text, is_cut, imported, .. } = writing;
+        renderer.push_source(source);
+        let BlockRenderer { mut text, is_cut, imported, .. } = renderer;
         text.push_str(&end);
         Some(Self { source: file, tokens: tokens::count(&text), text, is_cut, imported })
     }
 }
 
-/// A block on its way.
+/// A block that is being rendered.
 struct BlockRenderer<'a> {
     sources: &'a [LoadedText],
     style: ImportStyle,
     text: String,
     tokens_left: usize,
     bytes_max: usize,
-    /// The file, what it imports, and so on, down to the one that is written.
+    /// The path of imports from the file of the block to the one that is being written.
     chain: Vec<usize>,
-    /// The files that are written in other blocks.
+    /// Files that are written in other blocks.
     other_blocks: &'a HashSet<usize>,
-    /// The files that were written in this one.
+    /// Files that were written in this block.
     imported: Vec<usize>,
-    /// Whether something did not fit. Nothing more is written then but the end of what was begun.
+    /// Whether something did not fit. After that, only open tags are closed.
     is_cut: bool,
 }
 
 impl BlockRenderer<'_> {
     fn push_source(&mut self, source: &LoadedText) {
         let body = trimmed_range(&source.text);
-        let mut at = body.start;
+        let mut position = body.start;
         let imports = match self.style {
             ImportStyle::Tree if self.chain.len() <= IMPORT_DEPTH_MAX => source.imports.as_slice(),
             ImportStyle::Tree | ImportStyle::Flat => &[],
         };
         for import in imports {
-            self.push_fitting(slice(&source.text, at..import.range.start));
+            self.push_fitting(slice(&source.text, position..import.range.start));
             self.push_import(import);
-            at = import.range.end;
+            position = import.range.end;
         }
-        self.push_fitting(slice(&source.text, at..body.end));
+        self.push_fitting(slice(&source.text, position..body.end));
     }
 
     fn push_import(&mut self, import: &ResolvedImport) {
         let path = escape::path(&import.path);
         let target = match &import.resolution {
-            ImportResolution::Failed(why) => {
-                self.push_whole(&format!("<!-- Import failed: {path} - {} -->", escape::path(why)));
+            ImportResolution::Failed(reason) => {
+                self.push_whole(&format!(
+                    "<!-- Import failed: {path} - {} -->",
+                    escape::path(reason)
+                ));
                 return;
             }
             ImportResolution::Replaced(target) => *target,
@@ -231,13 +236,13 @@ impl BlockRenderer<'_> {
         }
         let Some(source) = self.sources.get(target) else { return };
         if self.text.len().saturating_add(source.text.len()) > self.bytes_max {
-            let why = "all context files together are too large";
-            self.push_whole(&format!("<!-- Import failed: {path} - {why} -->"));
+            let reason = "all context files together are too large";
+            self.push_whole(&format!("<!-- Import failed: {path} - {reason} -->"));
             return;
         }
         let begin = format!("<imported from=\"{}\">\n", escape::path(&source.display_path));
         let end = "\n</imported>";
-        // Both, or neither: what is begun is ended, whatever is cut in between.
+        // Writes both tags or neither, so that an open tag is always closed.
         let frame = tokens::count(&begin) + tokens::count(end);
         if self.is_cut || frame > self.tokens_left {
             self.mark_cut();
@@ -254,7 +259,7 @@ impl BlockRenderer<'_> {
         self.text.push_str(end);
     }
 
-    /// Writes text of a file: what fits of it.
+    /// Writes text of a file, up to the last line that fits.
     fn push_fitting(&mut self, text: &str) {
         if text.is_empty() || self.is_cut {
             return;
@@ -277,7 +282,7 @@ impl BlockRenderer<'_> {
         self.mark_cut();
     }
 
-    /// Writes what is ours, all of it or nothing.
+    /// Writes Lukasa's own text in full or not at all.
     fn push_whole(&mut self, text: &str) {
         let count = tokens::count(text);
         if self.is_cut || count > self.tokens_left {
@@ -296,7 +301,7 @@ impl BlockRenderer<'_> {
     }
 }
 
-/// Returns where a text begins and ends that says something.
+/// Returns the range of a text without surrounding white space.
 fn trimmed_range(text: &str) -> std::ops::Range<usize> {
     let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     let end = text.trim_end_matches(is_blank).len();

@@ -1,9 +1,11 @@
-//! What a model is shown.
+//! The texts that a model is shown: context files, the index of memories, the hot set, recalled memories, and changes
+//! since.
 //!
-//! Context files, the index of memories, the hot set, what was recalled, and what changed since: each is a
-//! block that is rendered here, from values that were gathered elsewhere. Pure: the same values give the same
-//! bytes. Every block has a cap. What came from a memory, a repository or a model is data in it: it cannot
-//! close a block, open one, or begin a line where it must not.
+//! Each is a block, rendered here from values that the caller gathered. Rendering is pure: the same values give the
+//! same bytes. Every block has a size limit.
+//!
+//! Text from a memory, a repository or a model is untrusted data. It is escaped so that it cannot close a block, open
+//! one, or begin a line where it must not. This crate reads no files and does not choose what is recalled.
 
 pub mod segment;
 

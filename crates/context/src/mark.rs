@@ -1,19 +1,19 @@
-//! The marks of memories that nobody here reviewed.
+//! Marks of memories that were not reviewed on this host.
 
-/// Why a memory is marked.
+/// The reason that a memory is marked.
 #[derive(strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It came with a repository.
+    /// The memory came with a repository.
     #[strum(serialize = "repository")]
     FromRepository,
-    /// An agent wrote it after it had read text that nobody here reviewed.
+    /// An agent wrote it after it had read unreviewed text.
     Influenced,
 }
 
 impl Mark {
-    /// Returns what stands behind its line of the index.
+    /// Returns the suffix of the memory's line in the index.
     pub(crate) const fn in_index(self) -> &'static str {
         match self {
             Self::FromRepository => " [from the repository]",
@@ -21,12 +21,12 @@ impl Mark {
         }
     }
 
-    /// Returns the line before its text.
+    /// Returns the line that is shown before the memory's text.
     pub const fn before_text(self) -> &'static str {
         match self {
-            Self::FromRepository => "[came with the repository; nobody here reviewed it]",
+            Self::FromRepository => "[came with the repository; not reviewed here]",
             Self::Influenced => {
-                "[an agent wrote this after it had read text that nobody here reviewed]"
+                "[an agent wrote this after it had read text that was not reviewed here]"
             }
         }
     }

@@ -1,43 +1,43 @@
-//! How many tokens a text is, by a conservative estimate.
+//! A conservative estimate of the number of tokens in a text.
 //!
-//! Every model counts in its own way, and the tables that would be needed to count as one of them does are
-//! larger than the whole program. So runs of characters are counted, each as what common tokenizers make of it
-//! when they do not know the word well: more rather than fewer. English and code come out a third to a half
-//! above what two tables in common use make of them (measured on the documents and sources of this
-//! repository), Chinese twice, Russian up to four times. Only what looks like chance, such as digests, comes out
-//! below, by up to a fifth.
+//! Every model has its own tokenizer, and the tables of one are larger than the whole program. So runs of characters
+//! are counted. Each counts as common tokenizers split unknown words: rather too many tokens than too few.
+//!
+//! Compared with two tokenizers in common use, English and code are estimated a third to a half too high, measured on
+//! this repository. Chinese is twice too high, Russian up to four times. Only random-looking texts, such as digests,
+//! are too low, by up to a fifth.
 
-/// ASCII letters that a token holds at the least, but for the last of a word.
+/// ASCII letters that a token holds at least, except the last of a word.
 const LETTERS_PER_TOKEN: usize = 4;
 
-/// Marks in a row that a token holds at the least.
+/// Punctuation marks in a row that a token holds at least.
 const MARKS_PER_TOKEN: usize = 2;
 
-/// Bytes of other letters that a token holds at the least.
+/// Bytes of non-ASCII letters that a token holds at least.
 const OTHER_BYTES_PER_TOKEN: usize = 2;
 
-/// Returns how many tokens a text is, rather too many, for texts as people and programs write them.
+/// Estimates the number of tokens in a text; rather too many, for natural language and code.
 ///
-/// A run of ASCII letters is a token for every four letters begun, a run of marks for every two. A digit is
-/// one. Other characters are one for every two bytes begun. A run of spaces is nothing if it is one space, else one; so
-/// is a run of line breaks.
+/// A run of ASCII letters counts one for every four letters begun, a run of marks one for every two. Each digit counts
+/// one. Other characters count one for every two bytes begun. A single space counts nothing; a longer run of spaces and
+/// a run of line breaks count one.
 pub fn count(text: &str) -> usize {
     let mut total = 0;
     let mut run: Option<(CharClass, usize)> = None;
     for byte in text.bytes() {
-        let kind = CharClass::of(byte);
+        let class = CharClass::of(byte);
         match &mut run {
-            Some((same, length)) if *same == kind => *length += 1,
+            Some((current, length)) if *current == class => *length += 1,
             _ => {
-                total += run.map_or(0, |(kind, length)| kind.tokens(length));
-                run = Some((kind, 1));
+                total += run.map_or(0, |(class, length)| class.tokens(length));
+                run = Some((class, 1));
             }
         }
     }
-    total + run.map_or(0, |(kind, length)| kind.tokens(length))
+    total + run.map_or(0, |(class, length)| class.tokens(length))
 }
 
-/// What a run of bytes is made of.
+/// The class of a byte; runs of one class are counted together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CharClass {
     Letters,
@@ -65,7 +65,7 @@ impl CharClass {
             Self::Letters => length.div_ceil(LETTERS_PER_TOKEN),
             Self::Digits => length,
             Self::Marks => length.div_ceil(MARKS_PER_TOKEN),
-            // One space is a part of the word that follows.
+            // A single space is part of the following token.
             Self::Space => (length > 1) as usize,
             Self::Break => 1,
             Self::Other => length.div_ceil(OTHER_BYTES_PER_TOKEN),
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_counted_by_what_they_are_made_of() {
+    fn runs_are_counted_by_their_class() {
         fn check(text: &str, expected: usize) {
             assert_eq!(count(text), expected, "{text:?}");
         }
@@ -101,7 +101,7 @@ mod tests {
         #[test]
         fn parts_count_no_less_than_the_whole(left in any::<String>(), right in any::<String>()) {
             let whole = count(&format!("{left}{right}"));
-            // A space on either side of the cut is two, which are counted.
+            // A space on either side of the cut forms a run of two, which counts one.
             prop_assert!(whole <= count(&left) + count(&right) + 1);
         }
     }

@@ -1,4 +1,7 @@
-//! Conversations: what a model is shown of memories while it talks with a person.
+//! Conversations: showing a model the right memories while it talks with a person.
+//!
+//! A [`Conversation`] remembers what it has shown, and runs recall in the background of a turn. The engine does the
+//! work; this module maps its calls to the facade.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +13,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::Result;
 use crate::memories::{Memories, ModelContext, Recall};
 
-/// A conversation of a model with a person.
+/// A conversation between a model and a person.
 ///
-/// Tell it of prompts, tool results and ends of turns. Each call answers at once with what there is to show: a
-/// turn never waits for a disk or a model. What fits a prompt is looked for beside the turn and handed over
-/// once, at the first call at which it is there; no memory is shown twice, unless it changed.
+/// Report prompts, tool results and ends of turns. Each call returns at once with the memories to show: a turn never
+/// waits for a disk or a model. Recall runs in the background, and the first call after it returns its result, once. No
+/// memory is shown twice unless it changed.
 ///
-/// What was shown is kept in the home, so a conversation of the same id goes on after a restart.
+/// Shown memories are recorded in the home, so a conversation continues after a restart under the same id.
 ///
 /// ```
 /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
@@ -39,35 +42,35 @@ use crate::memories::{Memories, ModelContext, Recall};
 pub struct Conversation {
     memories: Memories,
     inner: Arc<engine::Conversation>,
-    /// Ends what is looked for, for the last prompt, when it is replaced.
+    /// Cancels the recall of the last prompt when it is replaced.
     turn: Mutex<Option<DropGuard>>,
 }
 
-/// What was said in a turn that has ended. It is kept only where conversations are
-/// [reviewed](crate::Builder::review_every), without secrets, until its review has ended.
+/// The messages of a turn that has ended. They are stored only if conversations are
+/// [reviewed](crate::Builder::review_every): without secrets, and until the review has ended.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Turn(TurnReport);
 
 impl Turn {
-    /// Returns a turn in which nothing was said but the prompt.
+    /// Returns a turn without messages beside the prompt.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds what the person said, beside the prompt.
+    /// Adds a message of the person, beside the prompt.
     pub fn person(mut self, text: &str) -> Self {
         self.0.messages.push((MessageRole::User, text.to_owned()));
         self
     }
 
-    /// Adds what the model said.
+    /// Adds a message of the model.
     pub fn assistant(mut self, text: &str) -> Self {
         self.0.messages.push((MessageRole::Assistant, text.to_owned()));
         self
     }
 
-    /// Notes that the model wrote memories by itself in this turn, so that it needs no review.
+    /// Marks the turn as one in which the model wrote memories itself, so that it needs no review.
     pub fn wrote_memory(mut self) -> Self {
         self.0.wrote_memory = true;
         self
@@ -75,15 +78,15 @@ impl Turn {
 }
 
 impl Memories {
-    /// Begins a conversation, or goes on with the one of this id. An id is 1 to 128 letters, digits, `.`, `_`,
-    /// `:` or `-`.
+    /// Begins a conversation, or continues the one with this id. An id has 1 to 128 letters, digits, `.`, `_`, `:` or
+    /// `-`.
     pub async fn conversation(&self, id: &str) -> Result<Conversation> {
         let _call = self.begin()?;
         let id: ConversationId = id.parse()?;
-        let serving = &self.lukasa.0.services;
-        // Its lane has to be known for its turns to be reviewed.
-        serving.lanes.register(&self.workspace);
-        let opened = serving.conversations.open(&id, &self.workspace.id, &self.inner).await?;
+        let services = &self.lukasa.0.services;
+        // Its turns are reviewed only if the lane is registered.
+        services.lanes.register(&self.workspace);
+        let opened = services.conversations.open(&id, &self.workspace.id, &self.inner).await?;
         Ok(Conversation {
             memories: self.clone(),
             inner: opened.conversation,
@@ -98,8 +101,8 @@ impl Conversation {
         self.inner.id().as_str()
     }
 
-    /// Returns what the model begins with; see [`Memories::context`]. The bytes stay the same until
-    /// [`compacted`](Self::compacted), whatever is written meanwhile.
+    /// Returns the text that the model begins with; see [`Memories::context`]. The bytes stay the same until
+    /// [`compacted`](Self::compacted), even if memories change.
     pub async fn context(&self) -> Result<ModelContext> {
         let _call = self.memories.begin()?;
         let files = self.memories.context_files();
@@ -107,15 +110,15 @@ impl Conversation {
         Ok(ModelContext { text: begun.segment.text().to_owned(), tokens: begun.segment.tokens() })
     }
 
-    /// Returns what changed in the memories since the model was told which there are, as a short text for the
-    /// end of the conversation; `None` if nothing did.
+    /// Returns the changes of memories since the model was last shown the index, as a short text for the end of the
+    /// conversation; `None` if there are none.
     pub async fn changes(&self) -> Result<Option<String>> {
         let _call = self.memories.begin()?;
         Ok(self.inner.scan_changes().await.map(|part| part.text))
     }
 
-    /// Tells that a person asked something, and begins to look for what fits it. Returns what is found already,
-    /// to be shown beside the prompt.
+    /// Reports a prompt of the person, and starts recall for it. Returns the result if there is one already, to be
+    /// shown beside the prompt.
     pub fn prompt(&self, text: &str) -> Option<Recall> {
         let _call = self.memories.begin().ok()?;
         let cancelled = CancellationToken::new();
@@ -124,35 +127,34 @@ impl Conversation {
         recalled.map(Recall::from)
     }
 
-    /// Tells that a tool has answered. Returns what was found since, to be shown behind its result; never
+    /// Reports that a tool returned. Returns the memories recalled since, to be shown after the tool's result. Never
     /// waits.
     pub fn tool_result(&self) -> Option<Recall> {
         let _call = self.memories.begin().ok()?;
         self.inner.tool_result(None).map(Recall::from)
     }
 
-    /// Tells that the model has answered, and that nothing more is shown for its prompt. Returns how many turns
-    /// there were.
+    /// Reports that the model answered, which ends recall for the prompt. Returns the number of turns so far.
     pub fn turn_ended(&self, turn: Turn) -> u64 {
-        let Turn(told) = turn;
-        let turns = self.inner.turn_ended_with_report(None, &told);
+        let Turn(report) = turn;
+        let turns = self.inner.turn_ended_with_report(None, &report);
         self.cancel();
         turns
     }
 
-    /// Stops looking for what fits the last prompt: the person interrupted the turn.
+    /// Cancels recall for the last prompt, because the person interrupted the turn.
     pub fn cancel(&self) {
         self.inner.reset();
         self.turn.lock().take();
     }
 
-    /// Tells that the host compacted what the model knows. The next [`context`](Self::context) is gathered
-    /// again; memories that were shown are not shown again.
+    /// Reports that the host compacted the model's context. The next [`context`](Self::context) is gathered again;
+    /// memories that were shown are not shown again.
     pub fn compacted(&self) {
         self.inner.compacted(None);
     }
 
-    /// Ends the conversation for now, and waits until all is kept that was shown.
+    /// Ends the conversation for now, and waits until the shown memories are recorded.
     pub async fn close(self) -> Result<()> {
         let _call = self.memories.begin()?;
         self.memories.lukasa.0.services.conversations.close(self.inner.id()).await;

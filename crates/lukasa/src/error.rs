@@ -1,4 +1,7 @@
-//! The one error of the library: its kind, its code, and its cause.
+//! The error type of the library: its kind, its stable code and its cause.
+//!
+//! Errors of the layers below are converted here. The kind is derived from their codes, so that callers can decide
+//! without matching on messages.
 
 use std::fmt;
 
@@ -13,11 +16,11 @@ use memory::document::Revision;
 use memory::error_code::MemoryErrorCode;
 use memory::path::{MemoryPath, PathError};
 
-/// The reason why a call did nothing.
+/// The error of a refused or failed call.
 ///
-/// [`kind`](Self::kind) says what the caller can do about it. [`code`](Self::code) is one stable word for
-/// logs and programs, the same as over HTTP and at the command line. The message is a sentence that names
-/// what was wanted and what was found; causes below it are in [`source`](std::error::Error::source).
+/// [`kind`](Self::kind) says what the caller can do. [`code`](Self::code) is a stable word for logs and programs, the
+/// same as over HTTP and on the command line. The message is a sentence that names the expected and the actual state.
+/// The causes are in [`source`](std::error::Error::source).
 ///
 /// ```
 /// # async fn example(memories: lukasa::Memories) {
@@ -25,7 +28,7 @@ use memory::path::{MemoryPath, PathError};
 ///
 /// if let Err(error) = memories.create("global/tea.md", "- Darjeeling\n").await {
 ///     match error.kind() {
-///         ErrorKind::Conflict => println!("somebody was first: {error}"),
+///         ErrorKind::Conflict => println!("another writer was first: {error}"),
 ///         ErrorKind::Busy => println!("try again later: {}", error.code()),
 ///         _ => println!("{error}"),
 ///     }
@@ -38,29 +41,30 @@ pub struct Error(Box<ErrorCause>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The call cannot be carried out as it was made. Change its arguments; the message says how.
+    /// The arguments are invalid. Change them; the message says how.
     Invalid,
-    /// Nothing is at that path or has that id.
+    /// No memory has this path, or no object has this id.
     NotFound,
-    /// The memories are not as the call expects. Read them again, then decide anew.
+    /// The memories are not in the state that the call expects. Read them again, then decide.
     Conflict,
-    /// The text looks like a secret, or like an attack on a model. Take it out, or let a person decide.
+    /// The text looks like a secret, or like an attack on a model. Remove that part, or let a person decide.
     Screened,
-    /// This caller may not do it here, or a person switched it off. Use another caller, workspace or setting.
+    /// The caller lacks the permission here, or a person disabled the feature. Use another caller, workspace or
+    /// setting.
     Denied,
     /// A limit is reached. Make room first.
     Full,
-    /// Another process or task is in the way. Try again later.
+    /// Another process or task is in the way. Retry later.
     Busy,
     /// The task was cancelled.
     Cancelled,
-    /// [`Lukasa::close`](crate::Lukasa::close) was called. Open it again.
+    /// The home was closed with [`Lukasa::close`](crate::Lukasa::close). Open it again.
     Closed,
-    /// The machine or a model failed. The cause is in the source; a person has to look.
+    /// The machine or a model failed. The source has the cause; a person must act.
     Fault,
 }
 
-/// What lies below an [`Error`].
+/// The cause of an [`Error`].
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ErrorCause {
     #[error(transparent)]
@@ -83,15 +87,19 @@ pub(crate) enum ErrorCause {
     Events(SubscribeError),
     #[error(transparent)]
     Trust(TrustError),
-    #[error("an agent of the class `{0}` may not ask for tasks, which write in every scope")]
+    #[error(
+        "an agent of the class `{0}` may not start tasks, because they may write in every scope"
+    )]
     TasksDenied(&'static str),
-    #[error("the text of a task is not blank and has at most {max} bytes; this one has {bytes}")]
+    #[error(
+        "the text of a task must not be blank and may have at most {max} bytes; this one has {bytes}"
+    )]
     TaskText { code: &'static str, bytes: usize, max: usize },
     #[error("there is no task `{0}` in this workspace")]
     UnknownTask(TaskId),
     #[error("this workspace has no project to trust")]
     NoProject,
-    #[error("this Lukasa was closed")]
+    #[error("this home is closed; open it again")]
     Closed,
 }
 
@@ -101,7 +109,7 @@ fn with_details(error: &TaskError) -> String {
 }
 
 impl Error {
-    /// Returns what the caller can do about it.
+    /// Returns the group of the error, which says what the caller can do.
     pub fn kind(&self) -> ErrorKind {
         match &*self.0 {
             ErrorCause::Open(EngineError::Screening(_))
@@ -123,7 +131,7 @@ impl Error {
         }
     }
 
-    /// Returns the stable code: one word that never changes its meaning.
+    /// Returns the stable code, a word that never changes its meaning.
     pub fn code(&self) -> &'static str {
         match &*self.0 {
             ErrorCause::Open(EngineError::Screening(_))
@@ -147,7 +155,7 @@ impl Error {
         }
     }
 
-    /// Returns the revision that a memory has now, where a [`Conflict`](ErrorKind::Conflict) names one.
+    /// Returns the current revision of the memory, if a [`Conflict`](ErrorKind::Conflict) names one.
     pub fn current_revision(&self) -> Option<Revision> {
         match &*self.0 {
             ErrorCause::Store(StoreError::Refused(CommandError::Conflict { current, .. })) => {
@@ -157,11 +165,11 @@ impl Error {
         }
     }
 
-    /// Returns the memories that keep an undo from happening, since they changed after it.
+    /// Returns the memories that block an undo because they changed later.
     pub fn blocked(&self) -> Vec<MemoryPath> {
         match &*self.0 {
             ErrorCause::Store(StoreError::UndoBlocked(blocked)) => {
-                blocked.iter().map(|one| one.path.clone()).collect()
+                blocked.iter().map(|change| change.path.clone()).collect()
             }
             _ => Vec::new(),
         }
@@ -248,7 +256,7 @@ impl From<ErrorCause> for Error {
     }
 }
 
-/// Converts the errors of the layers below.
+/// Converts errors of the layers below.
 macro_rules! from {
     ($($error:ty => $variant:ident,)+) => {
         $(impl From<$error> for Error {

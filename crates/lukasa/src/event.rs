@@ -1,4 +1,4 @@
-//! Events: hearing of what changes, by whomever.
+//! Events: a stream of the changes in one workspace, by any process or editor.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::Result;
 use crate::memories::Memories;
 use crate::open::Lukasa;
 
-/// A stream of events of one workspace. Dropping it ends it.
+/// A stream of events of one workspace. Dropping it ends the subscription.
 ///
 /// ```
 /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
@@ -24,7 +24,7 @@ use crate::open::Lukasa;
 /// while let Some(event) = events.next().await {
 ///     match event {
 ///         Event::Changed { path, by, .. } => println!("{by} changed {path}"),
-///         Event::Missed => println!("look again at everything"),
+///         Event::Missed => println!("read everything again"),
 ///         other => println!("{other:?}"),
 ///     }
 /// }
@@ -36,15 +36,15 @@ pub struct MemoryEvents {
     lukasa: Lukasa,
     workspace: String,
     subscription: Subscription,
-    /// The last change before the subscription. Who tells of changes may not have come to it yet.
+    /// The last change before the subscription. The feed may publish earlier changes late; these are skipped.
     after: Option<ChangeId>,
 }
 
-/// Something that happened to memories of a workspace.
+/// An event about the memories of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A memory was made, changed, renamed or removed: by a caller of any process, or with an editor.
+    /// A memory was created, changed, renamed or removed, by a caller in any process or with an editor.
     #[non_exhaustive]
     Changed {
         /// The memory.
@@ -53,16 +53,16 @@ pub enum Event {
         moved_to: Option<MemoryPath>,
         /// The change in history.
         change: ChangeId,
-        /// What was done.
+        /// The kind of operation.
         kind: ChangeKind,
-        /// Who did it.
+        /// The author.
         by: Actor,
-        /// The program it came in by.
+        /// The program that made the change.
         origin: String,
-        /// The revision that it has now; `None` if it is gone.
+        /// Its current revision; `None` if it was removed.
         revision: Option<Revision>,
     },
-    /// A task of this workspace changed memories, and is done.
+    /// A task of this workspace is done and changed memories.
     #[non_exhaustive]
     TaskDone {
         /// The task; the [history](Memories::history) names its memories.
@@ -76,7 +76,7 @@ pub enum Event {
         /// Whether it is pinned now.
         is_pinned: bool,
     },
-    /// Proposals were made, or decided.
+    /// Proposals were made or decided.
     #[non_exhaustive]
     Proposals {
         /// Their numbers.
@@ -87,26 +87,25 @@ pub enum Event {
     /// A context file, such as `AGENTS.md`, was written through Lukasa.
     #[non_exhaustive]
     ContextFile {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Events were lost, since the reader was too slow or too much changed at once: what is known of the memories is
-    /// to be read again.
+    /// Events were lost, because the reader was too slow or too much changed at once. Read the memories again.
     Missed,
 }
 
 impl Memories {
-    /// Subscribes to what changes in the memories of this workspace from now on, whoever changes it. The first
-    /// subscriber has the folders watched, so that edits with other programs are told too.
+    /// Subscribes to all later changes in the memories of this workspace. The first subscription starts watching the
+    /// folders, so that edits with other programs are reported too.
     pub async fn events(&self) -> Result<MemoryEvents> {
         let _call = self.begin()?;
-        let serving = &self.lukasa.0.services;
+        let services = &self.lukasa.0.services;
         let latest = ChangesQuery { max: 1, ..ChangesQuery::default() };
         let latest = self.inner.recorded_changes(&latest).await?;
-        serving.feeds.open(&self.workspace.id, &self.inner);
-        // Its lane tells of tasks that other processes do for it.
-        serving.lanes.register(&self.workspace);
-        let subscription = serving.feeds.subscribe(&self.workspace.id, None).await?;
+        services.feeds.open(&self.workspace.id, &self.inner);
+        // Registered, because the lane reports tasks that other processes run.
+        services.lanes.register(&self.workspace);
+        let subscription = services.feeds.subscribe(&self.workspace.id, None).await?;
         Ok(MemoryEvents {
             lukasa: self.lukasa.clone(),
             workspace: self.workspace.id.clone(),
@@ -117,20 +116,20 @@ impl Memories {
 }
 
 impl MemoryEvents {
-    /// Waits for the next event; `None` once the home is closed. A caller who stops waiting loses nothing.
+    /// Waits for the next event; `None` once the home is closed. Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             match self.subscription.next().await?.kind {
-                EventKind::MemoryChanged(news) => match convert_event(&news) {
+                EventKind::MemoryChanged(event) => match convert_event(&event) {
                     Event::Changed { change, .. } if Some(change) <= self.after => {}
                     event => return Some(event),
                 },
                 EventKind::StateResyncRequired(_) => return Some(Event::Missed),
                 EventKind::ReplayComplete(_) | EventKind::SlowReader(_) => {}
-                EventKind::Evicted(Evicted { last_delivered: last_told, .. }) => {
-                    let cursor = EventCursor { last_seen: last_told, epoch: None };
+                EventKind::Evicted(Evicted { last_delivered, .. }) => {
+                    let cursor = EventCursor { last_seen: last_delivered, epoch: None };
                     let feeds = &self.lukasa.0.services.feeds;
-                    // It goes on where it was cut off; what is no longer kept is told as missed.
+                    // Resumes at the last delivered event; events that are no longer stored are reported as missed.
                     self.subscription =
                         feeds.subscribe(&self.workspace, Some(&cursor)).await.ok()?;
                 }
@@ -139,8 +138,8 @@ impl MemoryEvents {
     }
 }
 
-fn convert_event(news: &FeedEvent) -> Event {
-    match &news.change {
+fn convert_event(event: &FeedEvent) -> Event {
+    match &event.change {
         FeedChange::File { path, moved_to, kind, by, revision, change, trust: _, workspace: _ } => {
             Event::Changed {
                 path: path.clone(),

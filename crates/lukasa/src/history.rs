@@ -1,4 +1,4 @@
-//! History: what changed, and taking it back; proposals, which wait for a person.
+//! History and proposals: listing changes, undoing them, and deciding on proposals.
 
 use engine::{
     CallContext, ChangesQuery, DryRun, FileDiff, PendingProposal, TaskId, UndoReport, UndoTarget,
@@ -11,7 +11,7 @@ use memory::proposal::ProposalId;
 use crate::Result;
 use crate::memories::{IntoMemoryPath, Memories};
 
-/// How many changes or proposals one call returns at most.
+/// Maximum number of changes or proposals that one call returns.
 const PAGE_MAX: usize = 1_000;
 
 /// A recorded change of one or more memories.
@@ -20,62 +20,62 @@ const PAGE_MAX: usize = 1_000;
 pub struct Change {
     /// Its number. Later changes have higher numbers.
     pub id: ChangeId,
-    /// When it was recorded, by the clock of the home.
+    /// Time of recording, by the clock of the home.
     pub at: Timestamp,
-    /// What was done.
+    /// The kind of operation.
     pub kind: ChangeKind,
-    /// Who did it.
+    /// The author.
     pub by: Actor,
-    /// The program it came in by, as the [`Caller`](crate::Caller) named it.
+    /// The program that made it, as the [`Caller`](crate::Caller) named it.
     pub origin: String,
     /// The host's session, if it named one.
     pub session: Option<String>,
-    /// The task it belongs to.
+    /// The task that it belongs to.
     pub task: Option<TaskId>,
-    /// The change that it takes back, if it is an undo.
+    /// The change that it undoes, if it is an undo.
     pub undoes: Option<ChangeId>,
-    /// The memories that it touched, of those that are mounted here, by their paths before it.
+    /// The changed memories that are mounted here, by their paths before the change.
     pub memories: Vec<MemoryPath>,
 }
 
-/// The proof of an undo.
+/// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undo {
-    /// The new change that takes the others back; an undo of it brings them again.
+    /// The new change that undoes the others. Undoing it restores them.
     pub change: Option<ChangeId>,
-    /// The changes that were taken back, newest first.
+    /// The undone changes, newest first.
     pub undone: Vec<ChangeId>,
-    /// The memories that were touched.
+    /// The changed memories.
     pub memories: Vec<MemoryPath>,
-    /// Changes of the same task in other workspaces, which stay.
+    /// Changes of the same task in other workspaces; they are not undone.
     pub remaining: Vec<ChangeId>,
 }
 
-/// A change that a task was not sure of, and that a person decides on.
+/// A change that a task was not sure of, for a person to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Proposal {
     /// Its number.
     pub id: ProposalId,
-    /// When it was made.
+    /// Time of its creation.
     pub made_at: Timestamp,
-    /// Why, in a sentence for people. It may quote memories.
+    /// The reason, as a sentence for people. It may quote memories.
     pub reason: String,
-    /// The reason why it cannot be accepted as the memories are now; `None` if it can.
+    /// The reason that it can no longer be accepted; `None` if it can.
     pub stale: Option<String>,
-    /// What accepting it would do to each memory.
+    /// The effect on each memory if it is accepted.
     pub diffs: Vec<FileDiff>,
 }
 
 impl Memories {
-    /// Returns the latest changes of these memories, newest first, at most so many. Edits made outside of
-    /// Lukasa since the last look are recorded before.
+    /// Returns the latest changes of these memories, newest first, at most `max` of them. Records external edits first,
+    /// so that they are included.
     pub async fn history(&self, max: usize) -> Result<Vec<Change>> {
         self.changes(ChangesQuery { max, ..ChangesQuery::default() }).await
     }
 
-    /// Returns the latest changes of a memory, or of all in a folder.
+    /// Returns the latest changes of a memory, or of all memories in a folder.
     pub async fn history_of(&self, path: impl IntoMemoryPath, max: usize) -> Result<Vec<Change>> {
         let path = Some(self.path(path)?);
         self.changes(ChangesQuery { path, max, ..ChangesQuery::default() }).await
@@ -105,17 +105,17 @@ impl Memories {
         }
     }
 
-    /// Returns what a change did to each memory, as texts with a unified diff.
+    /// Returns the effect of a change on each memory, as texts with a unified diff.
     pub async fn diff(&self, change: ChangeId) -> Result<Vec<FileDiff>> {
         let _call = self.begin()?;
         let change = self.inner.change(change).await?;
         Ok(self.inner.diffs(&change).await?)
     }
 
-    /// Takes a change back, as a new change.
+    /// Undoes a change, as a new change.
     ///
-    /// If any of its memories changed since, nothing happens, and the error is a
-    /// [`Conflict`](crate::ErrorKind::Conflict) that [names](crate::Error::blocked) them.
+    /// If any of its memories changed later, nothing happens. The error is a [`Conflict`](crate::ErrorKind::Conflict)
+    /// that [names](crate::Error::blocked) these memories.
     ///
     /// ```
     /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
@@ -131,20 +131,20 @@ impl Memories {
         self.undo_target(&UndoTarget::Change(change)).await
     }
 
-    /// Takes all changes of a task back, as one new change.
+    /// Undoes all changes of a task, as one new change.
     pub async fn undo_task(&self, task: &TaskId) -> Result<Undo> {
         self.undo_target(&UndoTarget::Task(task.to_string())).await
     }
 
     async fn undo_target(&self, target: &UndoTarget) -> Result<Undo> {
         let _call = self.begin()?;
-        let undone = self.inner.undo(target, DryRun::No, &CallContext::default()).await?;
-        let UndoReport { change, undone, paths, warnings: _, elsewhere: left } = undone;
-        let left = left.into_iter().map(|one| one.change).collect();
-        Ok(Undo { change, undone, memories: paths, remaining: left })
+        let report = self.inner.undo(target, DryRun::No, &CallContext::default()).await?;
+        let UndoReport { change, undone, paths, warnings: _, elsewhere: remaining } = report;
+        let remaining = remaining.into_iter().map(|other| other.change).collect();
+        Ok(Undo { change, undone, memories: paths, remaining })
     }
 
-    /// Returns the proposals that wait about these memories, the oldest first.
+    /// Returns the waiting proposals about these memories, oldest first.
     pub async fn proposals(&self) -> Result<Vec<Proposal>> {
         let _call = self.begin()?;
         let page = self.lukasa.engine().proposal_queue().list(&self.inner, None, PAGE_MAX).await?;
@@ -158,15 +158,14 @@ impl Memories {
         Ok(page.proposals.into_iter().map(proposal).collect())
     }
 
-    /// Makes the change that was proposed. Only a person decides. Returns the change, which an
-    /// [undo](Self::undo) takes back.
+    /// Applies a proposal. Only a person may decide. Returns the change, for [`undo`](Self::undo).
     pub async fn accept_proposal(&self, id: ProposalId) -> Result<ChangeId> {
         let _call = self.begin()?;
-        let pending = self.lukasa.engine().proposal_queue();
-        Ok(pending.accept_one(&self.inner, id, &CallContext::default()).await?)
+        let queue = self.lukasa.engine().proposal_queue();
+        Ok(queue.accept_one(&self.inner, id, &CallContext::default()).await?)
     }
 
-    /// Rejects a proposal; the same is not made again. Only a person decides.
+    /// Rejects a proposal; the same one is not made again. Only a person may decide.
     pub async fn reject_proposal(&self, id: ProposalId) -> Result<()> {
         let _call = self.begin()?;
         Ok(self.lukasa.engine().proposal_queue().reject_one(&self.inner, id).await?)

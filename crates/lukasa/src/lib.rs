@@ -1,9 +1,8 @@
 //! A memory for AI agents, as a library.
 //!
-//! Memories are Markdown files that people read and edit with anything. Your program, or an agent in it,
-//! reads and writes them through [`Memories`]; every change is recorded before it is acknowledged, and can be
-//! undone. Texts that hold a secret or an order aimed at a model are refused. No model, no network, no daemon
-//! and no account are needed.
+//! Memories are Markdown files that people read and edit with any editor. Your program, or an agent in it, reads and
+//! writes them through [`Memories`]. Every change is recorded before it is acknowledged, and can be undone. Texts that
+//! contain a secret or an instruction aimed at a model are refused. No model, network, daemon or account is needed.
 //!
 //! ```
 //! use lukasa::{ErrorKind, Lukasa};
@@ -16,7 +15,7 @@
 //!         let memories = lukasa.workspace(".").as_person("my-app");
 //!
 //!         memories.create("global/tea.md", "- Darjeeling, no milk\n").await?;
-//!         // A refusal is an error, and has changed nothing.
+//!         // A refusal is an error and changes nothing.
 //!         let refused = memories.create("global/tea.md", "- Assam\n").await.unwrap_err();
 //!         assert_eq!((refused.kind(), refused.code()), (ErrorKind::Conflict, "already_exists"));
 //!
@@ -34,17 +33,17 @@
 //!
 //! # Homes, workspaces, callers
 //!
-//! A [`Lukasa`] is one home: a folder with memories and their state. A [`Workspace`] says *where* a caller
-//! works, a [`Caller`] says *who* it is; both together make [`Memories`].
+//! A [`Lukasa`] is one home: a folder with memories and their state. A [`Workspace`] selects the folder that a caller
+//! works in, and a [`Caller`] says who calls. Both together give [`Memories`].
 //!
-//! | scope | path | lies | reaches |
+//! | scope | path | stored | visible to |
 //! |---|---|---|---|
 //! | global | `global/…` | in the home | this person, in all projects |
 //! | project | `project/…` | in `.lukasa/memory` of the git checkout | all who clone the repository |
-//! | workspace | `workspace/…` | in the home | this checkout, or the workspace of an [id](Workspace::with_id) |
+//! | workspace | `workspace/…` | in the home | this checkout, or the workspace with an [id](Workspace::with_id) |
 //!
-//! An agent has a class: [`Exec`](AgentClass::Exec) writes everywhere, [`Plan`](AgentClass::Plan) leaves the
-//! project's memories alone, [`Explore`](AgentClass::Explore) only reads.
+//! An agent has a class. [`Exec`](AgentClass::Exec) may write everywhere, [`Plan`](AgentClass::Plan) everywhere but in
+//! the project, and [`Explore`](AgentClass::Explore) may only read.
 //!
 //! ```
 //! # lukasa::block_on(async {
@@ -66,12 +65,11 @@
 //!
 //! # Memories
 //!
-//! [`create`](Memories::create), [`edit`](Memories::edit), [`insert`](Memories::insert),
-//! [`delete`](Memories::delete), [`rename`](Memories::rename) and [`view`](Memories::view) are the six commands
-//! that agents have; [`read`](Memories::read) and [`replace`](Memories::replace) are for programs that save whole
-//! texts without losing what another writer did in between. The [history](Memories::history) has every
-//! change, those made with an editor too; [`diff`](Memories::diff) shows one, [`undo`](Memories::undo) takes it
-//! back.
+//! Agents have six commands: [`create`](Memories::create), [`edit`](Memories::edit), [`insert`](Memories::insert),
+//! [`delete`](Memories::delete), [`rename`](Memories::rename) and [`view`](Memories::view). Programs that save whole
+//! texts use [`read`](Memories::read) and [`replace`](Memories::replace), which never overwrites a change of another
+//! writer. The [history](Memories::history) contains every change, edits with an editor included.
+//! [`diff`](Memories::diff) shows one and [`undo`](Memories::undo) reverts it.
 //!
 //! ```
 //! # lukasa::block_on(async {
@@ -92,11 +90,11 @@
 //!
 //! # Tasks
 //!
-//! [`remember`](Memories::remember), [`forget`](Memories::forget) and [`dream`](Memories::dream) find the place by
-//! themselves: by rules, or by the models that [`Builder::configure`] names. A task is queued durably, the tasks of a
-//! workspace run one after the other, whichever process does them, and each is undone as one. Await the request to
-//! wait for the end, or [start](TaskRequest::start) it and poll or cancel the [`Task`]. What a task is not sure of
-//! becomes a [`Proposal`], which a person decides.
+//! [`remember`](Memories::remember), [`forget`](Memories::forget) and [`dream`](Memories::dream) find the right
+//! memories by themselves: by rules, or with the models that [`Builder::configure`] sets. A task is queued durably. The
+//! tasks of a workspace run one after the other, in any process that has the home open, and each is undone as a whole.
+//! Await the request to wait for the end, or [start](TaskRequest::start) it and poll or cancel the [`Task`]. A change
+//! that a task is not sure of becomes a [`Proposal`] for a person to decide.
 //!
 //! ```
 //! # lukasa::block_on(async {
@@ -118,10 +116,10 @@
 //!
 //! # Recall, context, conversations
 //!
-//! [`recall`](Memories::recall) finds the few memories that fit a prompt, and none when none fits.
-//! [`context`](Memories::context) is what a session of a model begins with. A [`Conversation`] does both for a host
-//! that talks with a model, and never lets a turn wait: what fits a prompt is looked for beside the turn, and handed
-//! over once.
+//! [`recall`](Memories::recall) finds the few memories that fit a prompt, or none if none fits.
+//! [`context`](Memories::context) returns the text that a model's session begins with. A [`Conversation`] does both for
+//! a host that talks with a model. It never delays a turn: recall runs in the background, and each result is returned
+//! once.
 //!
 //! ```
 //! # lukasa::block_on(async {
@@ -140,7 +138,7 @@
 //!
 //! # Events
 //!
-//! [`Memories::events`] tells of every change, whoever makes it: this program, another process, an editor.
+//! [`Memories::events`] reports every change, whether this program, another process or an editor made it.
 //!
 //! ```
 //! # lukasa::block_on(async {
@@ -161,40 +159,42 @@
 //! # Errors
 //!
 //! Every call that can be refused or fail returns a [`Result`](std::result::Result) with one [`Error`]. Its
-//! [`kind`](Error::kind) says what to do: correct the call, read again, ask a person, make room, try later. Its
+//! [`kind`](Error::kind) says what to do: correct the call, read again, ask a person, make room, retry later. Its
 //! [`code`](Error::code) is a stable word, listed in the project's `docs/reference/codes.md` and
-//! `docs/reference/http.md`. Nothing was changed by a call that failed, with one exception: a fault of the machine in
-//! the middle of a write may leave a change that is recorded already. It is completed, not lost.
+//! `docs/reference/http.md`.
+//!
+//! A failed call changes nothing, with one exception: a machine fault during a write may leave a change that is already
+//! recorded. Recovery completes that change; it is not lost.
 //!
 //! # Limits
 //!
-//! A memory has at most 102,400 bytes of UTF-8 text, a scope 1,000 memories unless
-//! [set otherwise](Builder::files_max), a remembered text 65,536 bytes. A workspace holds a bounded number of unfinished tasks; more
-//! are refused with [`Busy`](ErrorKind::Busy). All limits are in the project's `docs/reference/limits.md`.
+//! A memory has at most 102,400 bytes of UTF-8 text, a scope 1,000 memories unless [set otherwise](Builder::files_max),
+//! a remembered text 65,536 bytes. The number of unfinished tasks in a workspace is limited; more are refused with
+//! [`Busy`](ErrorKind::Busy). All limits are in the project's `docs/reference/limits.md`.
 //!
 //! # Threads and runtimes
 //!
-//! Every type here is `Send` and `Sync` and cheap to clone. Calls need a tokio runtime with time enabled, of
-//! either flavor; disks are read and written on its blocking threads. On a current-thread runtime the rules of
-//! a task compute on that thread, a few milliseconds at a stretch; on a multi-thread runtime they have a
-//! thread of their own. What goes on in the background (tasks, events, upkeep) goes on in the runtime
-//! that the home was opened in, as long as a [`Lukasa`] or something made from it is there.
+//! Every type here is `Send` and `Sync` and cheap to clone. Calls need a tokio runtime with time enabled, of either
+//! flavor; files are read and written on its blocking threads. On a multi-thread runtime, the rules of a task run on a
+//! thread of their own. On a current-thread runtime they run on that thread, a few milliseconds at a time. Background
+//! work (tasks, events, maintenance) runs in the runtime that opened the home, as long as a [`Lukasa`] or a value made
+//! from it exists.
 //!
 //! # Processes
 //!
-//! Any number of processes may open one home: locks keep their writes apart, and each notices what the others
-//! did. The program `lukasa` works on the same home with `LUKASA_HOME` set to its folder.
+//! Any number of processes may open the same home: locks order their writes, and each process sees the changes of the
+//! others. The program `lukasa` uses the same home if `LUKASA_HOME` is set to its folder.
 //!
 //! # Shutdown
 //!
-//! [`Lukasa::close`] waits for calls under way, gives running tasks ten seconds, and closes the state. Nothing that was
-//! acknowledged is lost without it: a write is durable when its call returns, a task when it is
-//! [started](TaskRequest::start); what was only counted, such as uses of the last half second, may be.
+//! [`Lukasa::close`] waits for running calls, gives running tasks ten seconds, and closes the state. Without it,
+//! nothing acknowledged is lost: a write is durable when its call returns, a task when it is
+//! [started](TaskRequest::start). Counts, such as uses of the last half second, may be lost.
 //!
 //! # More
 //!
-//! What the program `lukasa` and its daemon are made of is in [`layers`], for what this crate does not offer: models,
-//! imports, health, host workspaces. It may change with every version.
+//! [`layers`] has the libraries underneath, for what this crate does not offer: models, imports, health checks, host
+//! workspaces. They may change with every version.
 
 mod error;
 
@@ -212,7 +212,7 @@ mod conversation;
 
 mod event;
 
-/// The examples of the documents, which have to compile, and those that can have to run.
+/// The examples in the documents. They must compile, and run where they can.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../../../README.md")]

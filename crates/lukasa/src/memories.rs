@@ -1,4 +1,7 @@
-//! Reading and writing memories as one caller.
+//! [`Memories`]: reading and writing memories as one caller.
+//!
+//! Paths, commands and errors are those of the layers below; this module gives them one plain API. Every call is
+//! counted, so that [`Lukasa::close`](crate::Lukasa::close) can wait for it.
 
 use std::fmt;
 
@@ -14,15 +17,14 @@ use crate::Result;
 use crate::open::Lukasa;
 use crate::workspace::Caller;
 
-/// The memories of one workspace, as one caller may touch them. Cheap to clone.
+/// The memories of one workspace, with the access of one caller. Cheap to clone.
 ///
-/// Holding it is the permission: what the caller may not do is an error with the kind
-/// [`Denied`](crate::ErrorKind::Denied), and changes nothing. A path is text such as `global/tea.md`, with or
-/// without `/memories/` before it, or a [`MemoryPath`].
+/// Holding the value is the permission. A call that the caller may not make fails with the kind
+/// [`Denied`](crate::ErrorKind::Denied) and changes nothing. A path is a text such as `global/tea.md`, with or without
+/// `/memories/` in front, or a [`MemoryPath`].
 ///
-/// Every write is durable when its call returns, and recorded in the [history](Self::history). A caller who
-/// drops the future of a write before it is done does not know whether it happened; the memory is whole either
-/// way.
+/// Every write is durable when its call returns, and is recorded in the [history](Self::history). If the future of a
+/// write is dropped before it completes, the write may or may not happen; it never happens partly.
 #[derive(Clone)]
 pub struct Memories {
     pub(crate) lukasa: Lukasa,
@@ -31,17 +33,17 @@ pub struct Memories {
     pub(crate) inner: engine::Memories,
 }
 
-/// A memory, read.
+/// A memory with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
     /// Its path.
     pub path: MemoryPath,
-    /// Its text, with the frontmatter if it has one.
+    /// The text, with its frontmatter if it has one.
     pub text: String,
-    /// The digest of its bytes; [`Memories::replace`] takes it.
+    /// Digest of its bytes, for [`Memories::replace`].
     pub revision: Revision,
-    /// When its file was last modified, by the clock of the file system.
+    /// Time of the last modification, by the clock of the file system.
     pub modified_at: Timestamp,
 }
 
@@ -51,19 +53,19 @@ pub struct Memory {
 pub struct ListedMemory {
     /// Its path.
     pub path: MemoryPath,
-    /// Its size.
+    /// Size of the file.
     pub bytes: u64,
-    /// When its file was last modified, by the clock of the file system.
+    /// Time of the last modification, by the clock of the file system.
     pub modified_at: Timestamp,
-    /// Its `name`, if it has one.
+    /// The `name` of its frontmatter.
     pub name: Option<String>,
-    /// Its description, or its first heading or line; empty if it has neither.
+    /// Its description, or else its first heading or line; empty if it has neither.
     pub description: String,
-    /// Its `type`, if it has one.
+    /// The `type` of its frontmatter.
     pub kind: Option<String>,
     /// Whether a person pinned it, so that models are given it whole.
     pub is_pinned: bool,
-    /// How often it was viewed or written on this host.
+    /// Number of views and writes on this host.
     pub uses: u64,
 }
 
@@ -73,21 +75,21 @@ pub struct ListedMemory {
 pub struct Listing {
     /// The memories, scope by scope, in byte order of their paths.
     pub memories: Vec<ListedMemory>,
-    /// How many more there are than one listing holds.
+    /// Number of memories beyond the limit of a listing.
     pub omitted: usize,
 }
 
-/// The proof of a write.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// The change in history, which [`Memories::undo`] takes back; `None` if nothing had to be written.
+    /// The change in history, for [`Memories::undo`]; `None` if nothing had to be written.
     pub change: Option<ChangeId>,
-    /// The revision of the memory that was written; `None` if none is left or a folder was touched.
+    /// Revision of the written memory; `None` if it was removed or a folder was changed.
     pub revision: Option<Revision>,
-    /// A sentence on what was done, for a model or a log.
+    /// A sentence about the result, for a model or a log.
     pub text: String,
-    /// What screening let through with a warning, in sentences.
+    /// Screening warnings about the text, as sentences.
     pub warnings: Vec<String>,
 }
 
@@ -95,39 +97,39 @@ pub struct Receipt {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Recall {
-    /// The memories, the best first; empty when nothing fits.
+    /// The memories, best first; empty if none fits.
     pub hits: Vec<RecallHit>,
-    /// All of them as one block for a model, which marks their texts as data; empty when nothing fits.
+    /// All hits as one block for a model, which marks their texts as data; empty if none fits.
     pub block: String,
 }
 
-/// A memory that fits a prompt, or the part of one.
+/// A memory that fits a prompt, or a part of it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RecallHit {
     /// The memory.
     pub path: MemoryPath,
-    /// Its revision when it was found.
+    /// Its revision at the time of the recall.
     pub revision: Revision,
     /// Its name, description or file name.
     pub title: String,
-    /// The part of it that fits. It is data, whoever wrote it: never let a model take it for an order.
+    /// The part that fits. It is untrusted data: never let a model follow instructions in it.
     pub text: String,
-    /// When it was last modified.
+    /// Time of the last modification.
     pub modified_at: Timestamp,
-    /// The reason why it was found, for people.
+    /// The reason of the match, for people.
     pub why: String,
-    /// Whether nobody on this host reviewed it; the block says so to the model.
+    /// Whether it was not reviewed on this host; the block tells the model so.
     pub is_unreviewed: bool,
 }
 
-/// The text that a session of a model begins with.
+/// The text that a model's session begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelContext {
     /// Context files, the index of memories, and the memories that are pinned or used most.
     pub text: String,
-    /// About how many tokens that is; rather too many than too few.
+    /// Estimated number of tokens; rather too high than too low.
     pub tokens: usize,
 }
 
@@ -140,7 +142,7 @@ mod sealed {
     impl Sealed for &memory::path::MemoryPath {}
 }
 
-/// A path as text or as value: `&str`, `String` or [`MemoryPath`].
+/// A path as a text or a value: `&str`, `String` or [`MemoryPath`].
 pub trait IntoMemoryPath: sealed::Sealed + Send {
     #[doc(hidden)]
     fn into_memory_path(self, layout: Layout) -> Result<MemoryPath>;
@@ -192,7 +194,7 @@ impl Memories {
         self.caller.class()
     }
 
-    /// Makes a memory that is not there yet.
+    /// Creates a memory at a path where none exists.
     pub async fn create(&self, path: impl IntoMemoryPath, text: &str) -> Result<Receipt> {
         let path = self.path(path)?;
         self.write(MemoryCommand::Create { path, file_text: text.to_owned() }).await
@@ -205,7 +207,7 @@ impl Memories {
         self.write(MemoryCommand::StrReplace { path, old_str, new_str }).await
     }
 
-    /// Adds lines to a memory, after this line; 0 is the top.
+    /// Inserts lines after this line of a memory; 0 is the top.
     pub async fn insert(
         &self,
         path: impl IntoMemoryPath,
@@ -213,13 +215,13 @@ impl Memories {
         text: &str,
     ) -> Result<Receipt> {
         let path = self.path(path)?;
-        // No memory has as many lines as that; the refusal names how many it has.
+        // No memory has that many lines, so the call is refused with the actual number.
         let insert_line = i64::try_from(after_line).unwrap_or(i64::MAX);
         self.write(MemoryCommand::Insert { path, insert_line, insert_text: text.to_owned() }).await
     }
 
-    /// Replaces the whole text of a memory that still has this revision. If it changed since it was read, the
-    /// error is a [`Conflict`](crate::ErrorKind::Conflict) that names the revision it has now.
+    /// Replaces the whole text of a memory that still has this revision. If it changed since, the call fails with a
+    /// [`Conflict`](crate::ErrorKind::Conflict) that names the current revision.
     ///
     /// ```
     /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
@@ -253,7 +255,7 @@ impl Memories {
         self.write(MemoryCommand::Delete { path: self.path(path)? }).await
     }
 
-    /// Gives a memory or folder another path in the same scope.
+    /// Moves a memory or folder to another path in the same scope.
     pub async fn rename(
         &self,
         from: impl IntoMemoryPath,
@@ -263,7 +265,7 @@ impl Memories {
         self.write(MemoryCommand::Rename { old_path, new_path }).await
     }
 
-    /// Reads a memory. This does not count as a use.
+    /// Reads a memory. Does not count as a use.
     pub async fn read(&self, path: impl IntoMemoryPath) -> Result<Memory> {
         let path = self.path(path)?;
         let _call = self.begin()?;
@@ -271,8 +273,7 @@ impl Memories {
         Ok(Memory { path, text: read.text, revision: read.revision, modified_at: read.modified_at })
     }
 
-    /// Returns a memory with line numbers, or a folder two levels deep, as the tool of agents shows it. This
-    /// counts as a use.
+    /// Returns a memory with line numbers, or a folder two levels deep, as agents see it. Counts as a use.
     pub async fn view(&self, path: impl IntoMemoryPath) -> Result<String> {
         let command = MemoryCommand::View { path: self.path(path)?, lines: ViewRange::Whole };
         Ok(self.write(command).await?.text)
@@ -292,27 +293,27 @@ impl Memories {
     async fn list_below(&self, folder: Option<&MemoryPath>) -> Result<Listing> {
         let _call = self.begin()?;
         let listing = self.inner.list(folder).await?;
-        let info = |one: engine::MemoryEntry| ListedMemory {
-            path: one.path,
-            bytes: one.bytes,
-            modified_at: one.modified_at,
-            name: one.name,
-            description: one.description,
-            kind: one.kind,
-            is_pinned: one.pinned,
-            uses: one.usage.uses,
+        let info = |entry: engine::MemoryEntry| ListedMemory {
+            path: entry.path,
+            bytes: entry.bytes,
+            modified_at: entry.modified_at,
+            name: entry.name,
+            description: entry.description,
+            kind: entry.kind,
+            is_pinned: entry.pinned,
+            uses: entry.usage.uses,
         };
         let memories = listing.memories.into_iter().map(info).collect();
         Ok(Listing { memories, omitted: listing.omitted })
     }
 
-    /// Pins a memory, so that models are given it whole. Only a person pins. Returns whether it was not pinned
+    /// Pins a memory, so that models are given it whole. Only a person may pin. Returns whether it was not pinned
     /// before.
     pub async fn pin(&self, path: impl IntoMemoryPath) -> Result<bool> {
         self.set_pin(path, true).await
     }
 
-    /// Takes a pin away. Returns whether it was there.
+    /// Unpins a memory. Returns whether it was pinned before.
     pub async fn unpin(&self, path: impl IntoMemoryPath) -> Result<bool> {
         self.set_pin(path, false).await
     }
@@ -323,7 +324,7 @@ impl Memories {
         Ok(self.inner.set_pin(&path, pinned).await?)
     }
 
-    /// Finds the memories that fit a prompt, by words and meaning, without a model. Returns nothing when nothing
+    /// Finds the memories that fit a prompt, by words and meaning, without a model. Returns an empty result if none
     /// fits.
     ///
     /// ```
@@ -340,19 +341,19 @@ impl Memories {
         Ok(recalled.map(Recall::from).unwrap_or_default())
     }
 
-    /// Returns what a session of a model should begin with: context files of the person and of a
-    /// [trusted](crate::Workspace::trust) project, a line for each memory, and whole those that are pinned or used
-    /// most. Nothing of it counts as a use.
+    /// Returns the text that a model's session should begin with. It has the context files of the person and of a
+    /// [trusted](crate::Workspace::trust) project, and a line for each memory. Memories that are pinned or used most
+    /// are included whole. Does not count as a use.
     pub async fn context(&self) -> Result<ModelContext> {
         self.context_within(usize::MAX).await
     }
 
-    /// Returns the same in at most so many bytes.
+    /// Returns the same text, limited to `bytes_max` bytes.
     pub async fn context_within(&self, bytes_max: usize) -> Result<ModelContext> {
         let _call = self.begin()?;
         let engine = self.lukasa.engine();
-        let showing = engine.segment_within(&self.inner, &self.context_files(), bytes_max).await?;
-        let segment = showing.segment;
+        let shown = engine.segment_within(&self.inner, &self.context_files(), bytes_max).await?;
+        let segment = shown.segment;
         Ok(ModelContext { text: segment.text().to_owned(), tokens: segment.tokens() })
     }
 
@@ -360,16 +361,17 @@ impl Memories {
         self.lukasa.engine().context_files(&self.workspace, self.caller.to_store())
     }
 
-    /// Reads a path argument.
+    /// Parses a path argument.
     pub(crate) fn path(&self, path: impl IntoMemoryPath) -> Result<MemoryPath> {
         path.into_memory_path(self.inner.layout())
     }
 
+    /// Counts a call, so that closing waits for it. Fails once the home is closed.
     pub(crate) fn begin(&self) -> Result<impl Drop + Send + Sync + use<>> {
         self.lukasa.0.begin()
     }
 
-    /// Carries a command out.
+    /// Applies a command.
     async fn write(&self, command: MemoryCommand) -> Result<Receipt> {
         let _call = self.begin()?;
         match self.inner.apply(command, &CallContext::default()).await? {

@@ -1,4 +1,7 @@
-//! Opening a home and closing it again.
+//! Opening and closing a home.
+//!
+//! [`Builder`] collects the settings, [`Lukasa`] is the opened home. Closing counts the running calls, waits for them,
+//! and refuses later ones.
 
 use std::fmt;
 use std::future::Future;
@@ -18,9 +21,9 @@ use crate::workspace::Workspace;
 
 /// A home of memories, opened. Cheap to clone; all clones share caches, the task queue and the state.
 ///
-/// A home is one folder: `memory/` holds the global memories as Markdown files, `state/` the history, the
-/// queue of tasks, pins, use, and the memories of workspaces. Any number of processes may open the same
-/// home at once, the program `lukasa` with `LUKASA_HOME` among them.
+/// A home is one folder. `memory/` has the global memories as Markdown files. `state/` has the history, the task queue,
+/// pins, usage and the memories of workspaces. Any number of processes may open the same home, the program `lukasa`
+/// with `LUKASA_HOME` included.
 ///
 /// ```
 /// # async fn example(home: std::path::PathBuf) -> Result<(), lukasa::Error> {
@@ -36,17 +39,17 @@ use crate::workspace::Workspace;
 #[derive(Clone)]
 pub struct Lukasa(pub(crate) Arc<LukasaInner>);
 
-/// What all handles of one home share.
+/// The state that all handles of one home share.
 pub(crate) struct LukasaInner {
     pub(crate) engine: Engine,
     pub(crate) services: RunningServices,
-    /// Counts the calls under way, and refuses new ones once it is closed.
+    /// Counts running calls, and refuses new ones once it is closed.
     calls: TaskTracker,
-    /// Cancelled when tasks are drained: who waits for one waits in vain.
+    /// Cancelled after tasks are drained, so that calls that wait for a task return.
     pub(crate) draining: CancellationToken,
 }
 
-/// The settings of a home before it is opened, made by [`Lukasa::builder`].
+/// The settings of a home that is not open yet, made by [`Lukasa::builder`].
 ///
 /// ```
 /// # async fn example() -> Result<(), lukasa::Error> {
@@ -68,26 +71,26 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Keeps the state in another folder than `state/` of the home.
+    /// Sets the folder of the state. The default is `state/` in the home.
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
         self.config.folders.state = folder.into();
         self
     }
 
-    /// Sets the clock that dates changes, tasks, events and use. The default is the system's.
+    /// Sets the clock for changes, tasks, events and usage. The default is the system clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.config.clock = clock;
         self
     }
 
-    /// Sets how many memories a scope may hold. More than the library allows counts as what it allows.
+    /// Sets the maximum number of memories in a scope. Values above the library's limit are lowered to it.
     pub fn files_max(mut self, files: usize) -> Self {
         self.config.files_max = files;
         self
     }
 
-    /// Reviews conversations in the background, each time after so many turns of a person. The default is
-    /// never; 0 is never too. See [`Conversation::turn_ended`](crate::Conversation::turn_ended).
+    /// Reviews conversations in the background, once after every `turns` turns of a person. The default is 0, which
+    /// means never. See [`Conversation::turn_ended`](crate::Conversation::turn_ended).
     pub fn review_every(mut self, turns: u64) -> Self {
         self.config.review.interval = turns;
         self
@@ -100,15 +103,15 @@ impl Builder {
         self
     }
 
-    /// Opens the home. Makes the folder of the state if it is not there; nothing else is made before it is
+    /// Opens the home. Creates the folder of the state if it does not exist; anything else is created when it is
     /// needed.
     pub async fn open(self) -> Result<Lukasa> {
         self.config.folders.create_state_folder();
         let engine = Engine::open(self.config)?;
-        let serving = engine.serve(&[], engine.lane_settings()).await?;
+        let services = engine.serve(&[], engine.lane_settings()).await?;
         Ok(Lukasa(Arc::new(LukasaInner {
             engine,
-            services: serving,
+            services,
             calls: TaskTracker::new(),
             draining: CancellationToken::new(),
         })))
@@ -118,22 +121,21 @@ impl Builder {
 impl Lukasa {
     /// Opens the home in this folder with default settings. The folder need not exist.
     ///
-    /// Needs a tokio runtime with time enabled, of either flavor; what goes on in the background goes on
-    /// there.
+    /// Needs a tokio runtime with time enabled, of either flavor. Background work runs in it.
     pub async fn open(folder: impl Into<PathBuf>) -> Result<Self> {
         Self::builder(folder).open().await
     }
 
-    /// Returns the settings of the home in this folder, to be changed before it is opened.
+    /// Returns the settings of the home in this folder, to be changed before opening it.
     pub fn builder(folder: impl Into<PathBuf>) -> Builder {
         let data = folder.into();
         Builder { config: Config::new(BaseFolders { state: data.join("state"), data }) }
     }
 
-    /// Returns the workspace that a program works in: the git checkout that `folder` lies in, with the
-    /// scopes `global`, `project` and `workspace`. Outside of a checkout only `global` is available.
+    /// Returns the workspace of the git checkout that contains `folder`, with the scopes `global`, `project` and
+    /// `workspace`. Outside of a checkout only `global` is available.
     pub fn workspace(&self, folder: impl AsRef<Path>) -> Workspace {
-        // Where no current folder exists, the path is as good as it can be.
+        // Without a current folder, the path stays relative.
         let absolute = std::path::absolute(folder.as_ref());
         let folder = absolute.unwrap_or_else(|_| folder.as_ref().to_owned());
         Workspace::new(
@@ -146,13 +148,13 @@ impl Lukasa {
         )
     }
 
-    /// Returns the workspace without a project: the scope `global` alone.
+    /// Returns the workspace without a project: only the scope `global`.
     pub fn global(&self) -> Workspace {
         Workspace::new(self, BindingRequest::default())
     }
 
-    /// Returns one folder of Markdown files as a workspace, without scopes: its paths have no `global/` or
-    /// `project/` before them.
+    /// Returns one folder of Markdown files as a workspace without scopes: its paths do not begin with `global/` or
+    /// `project/`.
     pub fn folder(&self, folder: impl Into<PathBuf>) -> Workspace {
         Workspace::new(
             self,
@@ -160,34 +162,33 @@ impl Lukasa {
         )
     }
 
-    /// Returns the library underneath, for what this one does not offer. It changes more often.
+    /// Returns the library underneath, for what this crate does not offer. Its API is less stable.
     pub fn engine(&self) -> &Engine {
         &self.0.engine
     }
 
-    /// Closes the home: takes no more calls, waits for those under way, gives running tasks ten seconds to
-    /// end, synchronizes files and closes the state.
+    /// Closes the home: refuses new calls, waits for running ones, gives running tasks ten seconds to end, synchronizes
+    /// files and closes the state.
     ///
-    /// Tasks that are not done stay queued and go on with the next start. Afterwards, every call on every
-    /// clone and handle fails with [`ErrorKind::Closed`](crate::ErrorKind::Closed). A process that ends, or
-    /// a program that drops its handles, without closing loses nothing that was acknowledged: the next
-    /// writer completes what was recorded.
+    /// Unfinished tasks stay queued and continue after the next opening. Afterwards, every call on every clone and
+    /// handle fails with [`ErrorKind::Closed`](crate::ErrorKind::Closed). A process that ends without closing loses
+    /// nothing that was acknowledged: the next writer completes the recorded changes.
     pub async fn close(self) {
-        let LukasaInner { engine, services: serving, calls, draining: drained } = &*self.0;
+        let LukasaInner { engine, services, calls, draining } = &*self.0;
         calls.close();
         calls.wait().await;
-        serving.lanes.drain(DRAIN_WAIT).await;
-        drained.cancel();
-        serving.feeds.close_all();
-        serving.conversations.flush().await;
+        services.lanes.drain(DRAIN_WAIT).await;
+        draining.cancel();
+        services.feeds.close_all();
+        services.conversations.flush().await;
         engine.close().await;
     }
 }
 
 impl LukasaInner {
-    /// Begins a call, which closing waits for until the token is dropped.
+    /// Counts a call until the token is dropped; closing waits for it.
     pub(crate) fn begin(&self) -> Result<TaskTrackerToken> {
-        // Counted first: closing looks at the count after it has refused.
+        // Counted before the check: closing refuses new calls first, and then waits for the count.
         let token = self.calls.token();
         if self.calls.is_closed() { Err(ErrorCause::Closed.into()) } else { Ok(token) }
     }
@@ -199,12 +200,12 @@ impl fmt::Debug for Lukasa {
     }
 }
 
-/// Runs a future to its end on a runtime of its own, for programs that have none.
+/// Runs a future to completion on a new runtime, for programs that have none.
 ///
 /// # Panics
 ///
-/// Panics if it is called within a runtime: await the future there.
+/// Panics if called within a runtime: await the future there instead.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    runtime.expect("a runtime without threads and I/O needs nothing of the system").block_on(future)
+    runtime.expect("a runtime without threads and I/O needs no system resources").block_on(future)
 }

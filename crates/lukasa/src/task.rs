@@ -1,4 +1,7 @@
-//! Tasks: remember, forget and dream, carried out beside the caller.
+//! Tasks: remember, forget and dream, which run in the background.
+//!
+//! A [`TaskRequest`] becomes a durable [`Task`] when it is started or awaited. The engine's lanes run the tasks; this
+//! module only submits, polls, waits and cancels.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -15,41 +18,41 @@ use crate::Result;
 use crate::error::{Error, ErrorCause};
 use crate::memories::Memories;
 
-/// How many bytes the text of a task may have; over HTTP it is the same.
+/// Maximum size of the text of a task in bytes; the same as over HTTP.
 const TEXT_BYTES_MAX: usize = 65_536;
 
-/// A task that is asked for once it is awaited or [started](Self::start).
+/// A task that is not queued yet. Await it or [start](Self::start) it.
 ///
-/// Awaiting it waits for the end. The task is durable before anything is done, so dropping the future does not
-/// take it back; [`Task::cancel`] does.
-#[must_use = "nothing is asked for before it is awaited or started"]
+/// Awaiting it waits for the end of the task. The task is durable before it runs, so dropping the future does not
+/// cancel it; [`Task::cancel`] does.
+#[must_use = "a task request does nothing unless it is awaited or started"]
 pub struct TaskRequest {
     memories: Memories,
     request: CuratorRequest,
 }
 
-/// A task that was taken: it will be done, by this process or another one.
+/// A queued task. This process or another one will run it.
 ///
-/// The tasks of a workspace are done one after the other. Dropping the handle changes nothing; its
-/// [id](Self::id) finds the task again, after a restart too.
+/// The tasks of a workspace run one after the other. Dropping the handle changes nothing; its [id](Self::id) finds the
+/// task again, even after a restart.
 #[derive(Clone)]
-#[must_use = "a handle tells how the task ends"]
+#[must_use = "a handle reports how the task ends"]
 pub struct Task {
     memories: Memories,
     id: TaskId,
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskStatus {
-    /// It waits for those before it.
+    /// It waits for the tasks before it.
     Queued,
-    /// It is being done.
+    /// It is being executed.
     Running,
     /// It is done.
     Completed(TaskReport),
-    /// It was given up, and nothing of it was written.
+    /// It failed or was cancelled, and nothing of it was written.
     Failed(Error),
 }
 
@@ -57,28 +60,28 @@ pub enum TaskStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskReport {
-    /// The task; [`Memories::undo_task`] takes it back.
+    /// The id of the task, for [`Memories::undo_task`].
     pub id: TaskId,
-    /// A sentence on what was done.
+    /// A sentence about the result.
     pub summary: String,
     /// The memories that changed.
     pub memories: Vec<MemoryPath>,
-    /// How many proposals it made; [`Memories::proposals`] lists them.
+    /// Number of proposals it made; [`Memories::proposals`] lists them.
     pub proposals: usize,
-    /// Of a forget that removed nothing: the entries that may be meant. A request with the text of one means it
-    /// alone.
+    /// After a forget that removed nothing: the entries that may be meant. A request with the full text of one selects
+    /// only that one.
     pub candidates: Vec<String>,
 }
 
 impl Memories {
-    /// Remembers a text, in the memory where it belongs, and not twice.
+    /// Adds a text to the memory where it belongs, unless it is already known.
     ///
     /// ```
     /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
     /// let report = memories.remember("I prefer tabs over spaces").await?;
     /// println!("{} {:?}", report.summary, report.memories);
     ///
-    /// // Or go on meanwhile:
+    /// // Or continue meanwhile:
     /// let task = memories.remember("I work at night").start().await?;
     /// // ...
     /// let report = task.wait().await?;
@@ -89,7 +92,7 @@ impl Memories {
         self.remember_with(text, None)
     }
 
-    /// Remembers a text in this scope.
+    /// Adds a text to a memory of this scope.
     pub fn remember_in(&self, scope: Scope, text: &str) -> TaskRequest {
         self.remember_with(text, Some(scope))
     }
@@ -99,19 +102,19 @@ impl Memories {
         self.request(CuratorRequest::Remember(RememberRequest { content, context_mode, scope }))
     }
 
-    /// Removes the entries that a request means, such as `my preference for tabs`.
+    /// Removes the entries that match a request, such as `my preference for tabs`.
     pub fn forget(&self, query: &str) -> TaskRequest {
         let query = query.to_owned();
         self.request(CuratorRequest::Forget(ForgetRequest { query, scope: None, file: None }))
     }
 
-    /// Removes such entries of this scope.
+    /// Removes matching entries of this scope.
     pub fn forget_in(&self, scope: Scope, query: &str) -> TaskRequest {
         let (query, scope) = (query.to_owned(), Some(scope));
         self.request(CuratorRequest::Forget(ForgetRequest { query, scope, file: None }))
     }
 
-    /// Tidies memories up: merges what repeats, and proposes what is less certain.
+    /// Tidies memories: merges duplicates, and proposes less certain changes.
     pub fn dream(&self) -> TaskRequest {
         self.request(CuratorRequest::Dream)
     }
@@ -120,7 +123,7 @@ impl Memories {
         TaskRequest { memories: self.clone(), request }
     }
 
-    /// Returns the task of this id in this workspace, if there is one that the caller may see.
+    /// Returns the task with this id in this workspace, if it exists and the caller may see it.
     pub async fn task(&self, id: &TaskId) -> Result<Option<Task>> {
         let _call = self.begin()?;
         let lanes = &self.lukasa.0.services.lanes;
@@ -128,8 +131,7 @@ impl Memories {
         Ok(task.map(|_| Task { memories: self.clone(), id: id.clone() }))
     }
 
-    /// Returns the tasks of this workspace, the latest first. Those that an earlier process left are gone on
-    /// with.
+    /// Returns the tasks of this workspace, latest first. Resumes unfinished tasks of earlier processes.
     pub async fn tasks(&self) -> Result<Vec<Task>> {
         let _call = self.begin()?;
         let lanes = &self.lukasa.0.services.lanes;
@@ -141,10 +143,10 @@ impl Memories {
 }
 
 impl TaskRequest {
-    /// Has the task queued, durably, and returns a handle to it.
+    /// Queues the task durably and returns a handle to it.
     ///
-    /// Fails with [`Busy`](crate::ErrorKind::Busy) when as many tasks wait as the queue of the workspace
-    /// holds, and with [`Denied`](crate::ErrorKind::Denied) for an agent that may not write everywhere.
+    /// Fails with [`Busy`](crate::ErrorKind::Busy) if the queue of the workspace is full, and with
+    /// [`Denied`](crate::ErrorKind::Denied) for an agent that may not write everywhere.
     pub async fn start(self) -> Result<Task> {
         let Self { memories, request } = self;
         let _call = memories.begin()?;
@@ -153,20 +155,20 @@ impl TaskRequest {
         }
         check_text(&request)?;
         let lanes = &memories.lukasa.0.services.lanes;
-        let asker = memories.caller.requester();
-        let task = lanes.submit(&memories.workspace, request, asker).await?;
+        let requester = memories.caller.requester();
+        let task = lanes.submit(&memories.workspace, request, requester).await?;
         Ok(Task { memories: memories.clone(), id: task.id })
     }
 
-    /// Works out what the task would report, and changes nothing.
+    /// Computes what the task would report, and changes nothing.
     pub async fn preview(self) -> Result<TaskReport> {
         let Self { memories, request } = self;
         let _call = memories.begin()?;
         check_text(&request)?;
         let lanes = &memories.lukasa.0.services.lanes;
-        let asker = memories.caller.requester();
-        let rehearsed = lanes.preview(&memories.workspace, &request, &asker).await?;
-        Ok(report(TaskId::new(request.kind()), rehearsed.result))
+        let requester = memories.caller.requester();
+        let previewed = lanes.preview(&memories.workspace, &request, &requester).await?;
+        Ok(report(TaskId::new(request.kind()), previewed.result))
     }
 }
 
@@ -185,7 +187,7 @@ impl Task {
         &self.id
     }
 
-    /// Returns how far it is, without waiting.
+    /// Returns its progress, without waiting.
     pub async fn status(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
         let lanes = &self.memories.lukasa.0.services.lanes;
@@ -195,8 +197,8 @@ impl Task {
         Ok(status(&self.id, task.state.clone()))
     }
 
-    /// Waits for its end. If the home is closed before, the error is [`Closed`](crate::ErrorKind::Closed) and
-    /// the task goes on with the next start.
+    /// Waits for its end. If the home is closed first, the error is [`Closed`](crate::ErrorKind::Closed) and the task
+    /// continues after the next opening.
     pub async fn wait(&self) -> Result<TaskReport> {
         let shared = &self.memories.lukasa.0;
         let waiting = shared.services.lanes.wait(&self.memories.workspace, &self.id);
@@ -208,13 +210,13 @@ impl Task {
             TaskStatus::Completed(report) => Ok(report),
             TaskStatus::Failed(error) => Err(error),
             TaskStatus::Queued | TaskStatus::Running => {
-                unreachable!("a task is waited for until it has ended")
+                unreachable!("`wait` returns only ended tasks")
             }
         }
     }
 
-    /// Takes the task back, and returns how far it is now: [`Failed`](TaskStatus::Failed) if it was stopped
-    /// in time, [`Running`](TaskStatus::Running) as long as it is being stopped.
+    /// Cancels the task, and returns its progress: [`Failed`](TaskStatus::Failed) if it was stopped in time,
+    /// [`Running`](TaskStatus::Running) while it is being stopped.
     pub async fn cancel(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
         let lanes = &self.memories.lukasa.0.services.lanes;
@@ -273,7 +275,7 @@ fn report(id: TaskId, result: TaskResult) -> TaskReport {
 
 impl fmt::Debug for TaskRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the text: it may hold what must not be logged.
+        // Omits the text, which may contain secrets.
         f.debug_struct("TaskRequest").field("kind", &self.request.kind()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,7 @@
-//! Where a program works, and who it works for.
+//! Workspaces and callers: the folder that a program works in, and the identity that it works with.
+//!
+//! A [`Workspace`] selects the scopes, a [`Caller`] the permissions and the names in history. Together they give
+//! [`Memories`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,10 +15,9 @@ use crate::error::ErrorCause;
 use crate::memories::Memories;
 use crate::open::Lukasa;
 
-/// A place of work: it decides which scopes a caller sees.
+/// A folder to work in; it determines the scopes that a caller sees.
 ///
-/// Made by [`Lukasa::workspace`], [`Lukasa::global`] and [`Lukasa::folder`]. Nothing is read before a caller
-/// asks for something.
+/// Made by [`Lukasa::workspace`], [`Lukasa::global`] and [`Lukasa::folder`]. Nothing is read before the first call.
 ///
 /// ```
 /// # async fn example(lukasa: lukasa::Lukasa) -> Result<(), lukasa::Error> {
@@ -36,9 +38,9 @@ pub struct Workspace {
     binding: BindingRequest,
 }
 
-/// Someone who works with memories: a person, or an agent of a class.
+/// A person or an agent that works with memories.
 ///
-/// Its `origin` names your program in the history of every change.
+/// Its `origin` is the name of your program in the history of every change.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Caller {
@@ -54,52 +56,52 @@ impl Workspace {
         Self { lukasa: lukasa.clone(), binding }
     }
 
-    /// Uses the workspace of this id for the scope `workspace`, instead of the one of the checkout. An id is
-    /// 1 to 64 letters, digits, `.`, `_` or `-`, and does not begin with a dot.
+    /// Uses the workspace with this id for the scope `workspace`, instead of that of the checkout. An id has 1 to 64
+    /// letters, digits, `.`, `_` or `-`, and does not begin with a dot.
     pub fn with_id(mut self, id: &str) -> Result<Self> {
         let id: WorkspaceId = id.parse().map_err(ErrorCause::WorkspaceId)?;
         self.binding.workspace = WorkspaceChoice::Id(id);
         Ok(self)
     }
 
-    /// Keeps the project's memories in the home instead of the checkout, so that they do not travel with the
+    /// Stores the project's memories in the home instead of the checkout, so that they do not travel with the
     /// repository.
     pub fn project_on_host(mut self) -> Self {
         self.binding.project_root = ProjectRoot::Host;
         self
     }
 
-    /// Lets callers only read, whoever they are.
+    /// Restricts all callers to reading.
     pub fn read_only(mut self) -> Self {
         self.binding.read_only = true;
         self
     }
 
-    /// Returns the memories as a person may touch them: all of them.
+    /// Returns the memories with the access of a person: all of them.
     pub fn as_person(&self, origin: &str) -> Memories {
         self.as_caller(Caller::person(origin))
     }
 
-    /// Returns the memories as an agent of this class may touch them, at the beginning of a session.
+    /// Returns the memories with the access of an agent of this class, at the beginning of a session.
     pub fn as_agent(&self, class: AgentClass, origin: &str) -> Memories {
         self.as_caller(Caller::agent(class, origin))
     }
 
-    /// Returns the memories as this caller may touch them, at the beginning of a session.
+    /// Returns the memories with the access of this caller, at the beginning of a session.
     pub fn as_caller(&self, caller: Caller) -> Memories {
         let workspace = engine::Workspace::from_binding(self.binding.clone());
         Memories::new(&self.lukasa, workspace, caller)
     }
 
-    /// Trusts the project for good, as `lukasa trust` does: its context files instruct models from then on,
-    /// and memories that came with a clone are shown to them. Ask the person first.
+    /// Trusts the project permanently, as `lukasa trust` does. From then on, models follow its context files and are
+    /// shown memories that came with a clone. Ask the person first.
     pub async fn trust(&self) -> Result<()> {
         let _call = self.lukasa.0.begin()?;
         self.lukasa.engine().trusted_folders().add(&self.project()?).await?;
         Ok(())
     }
 
-    /// Trusts the project no longer. A trusted folder above it still counts.
+    /// Revokes the trust in the project. A trusted folder above it still counts.
     pub async fn distrust(&self) -> Result<()> {
         let _call = self.lukasa.0.begin()?;
         self.lukasa.engine().trusted_folders().remove(&self.project()?).await?;
@@ -113,12 +115,12 @@ impl Workspace {
 }
 
 impl Caller {
-    /// Returns a person who uses the program called `origin`.
+    /// Returns a person who uses the program `origin`.
     pub fn person(origin: &str) -> Self {
         Self::new(AgentClass::Exec, true, origin)
     }
 
-    /// Returns an agent of this class in the program called `origin`.
+    /// Returns an agent of this class in the program `origin`.
     pub fn agent(class: AgentClass, origin: &str) -> Self {
         Self::new(class, false, origin)
     }
@@ -127,13 +129,13 @@ impl Caller {
         Self { class, is_person, origin: origin.to_owned(), client: None, session: None }
     }
 
-    /// Names the client in the history, such as `claude-code 2.1`.
+    /// Sets the client's name in history, such as `claude-code 2.1`.
     pub fn client(mut self, client: &str) -> Self {
         self.client = Some(client.to_owned());
         self
     }
 
-    /// Names the session in the history; changes of one session can be found by it.
+    /// Sets the session's name in history; changes can be searched by it.
     pub fn session(mut self, session: &str) -> Self {
         self.session = Some(session.to_owned());
         self
@@ -143,7 +145,7 @@ impl Caller {
         self.class
     }
 
-    /// Returns who changes memories.
+    /// Returns the author of changes to memories.
     pub(crate) fn to_store(&self) -> engine::Caller {
         let Self { class, is_person, origin, client, session } = self;
         let provenance =
@@ -153,7 +155,7 @@ impl Caller {
         engine::Caller::new(*class, provenance)
     }
 
-    /// Returns who asks for tasks.
+    /// Returns the requester of tasks.
     pub(crate) fn requester(&self) -> Requester {
         if self.is_person {
             Requester::person(&self.origin)
@@ -162,7 +164,7 @@ impl Caller {
         }
     }
 
-    /// Returns who looks at tasks.
+    /// Returns the viewer of tasks.
     pub(crate) const fn viewer(&self) -> Viewer<'static> {
         if self.is_person { Viewer::Person } else { Viewer::Client(None) }
     }

@@ -1,34 +1,32 @@
-//! Where a server is.
+//! The base URL of a server, checked for unencrypted connections.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use reqwest::Url;
 
-/// How far texts may go without being encrypted.
+/// The hosts that texts may be sent to without encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaintextReach {
-    /// To a server on this machine.
+    /// Only this machine.
     ThisMachine,
-    /// Over a network too, where whoever listens reads along.
+    /// Any host, although others on the network can read the texts.
     Network,
 }
 
-/// A text that is no address of a server.
+/// An invalid server address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseAddressError {
-    /// It is on another machine, and would be asked in the clear.
-    #[error(
-        "`{0}` is not this machine, and `http` hides nothing from a network in between: use `https`"
-    )]
+    /// The server is on another machine and the connection would be unencrypted.
+    #[error("`{0}` is another machine, and `http` does not encrypt the connection: use `https`")]
     NotLocal(String),
-    /// It is something else.
+    /// Not a URL of a supported form.
     #[error(
-        "a server is named like `http://127.0.0.1:11434/v1` or `https://api.example.com/v1`, without user, query or fragment"
+        "a server address looks like `http://127.0.0.1:11434/v1` or `https://api.example.com/v1`, without user, query or fragment"
     )]
     Malformed,
 }
 
-/// Where a server is, checked: `https`, or `http` as far as its [`PlaintextReach`] goes.
+/// The checked base URL of a server: `https`, or `http` as far as [`PlaintextReach`] permits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Ends with a slash.
@@ -37,9 +35,9 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads the address below which everything is that a server offers, with or without a slash at its end.
+    /// Parses the base URL of a server, with or without a slash at its end.
     pub fn parse(url: &str, reach: PlaintextReach) -> Result<Self, ParseAddressError> {
-        // The parser would pass over white space and line breaks.
+        // The URL parser would skip white space and line breaks.
         if url.chars().any(|c| c.is_whitespace() || c.is_control()) || !url.contains("://") {
             return Err(ParseAddressError::Malformed);
         }
@@ -68,9 +66,9 @@ impl Address {
         self.url.as_str()
     }
 
-    /// Returns the address of something that the server offers.
-    pub(crate) fn join(&self, below: &str) -> String {
-        format!("{}{below}", self.url)
+    /// Returns the URL of a path below the address.
+    pub(crate) fn join(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
     }
 
     /// Returns host, port and path, without a slash at its end.
@@ -80,7 +78,7 @@ impl Address {
         format!("{host}{port}{}", self.url.path().trim_end_matches('/'))
     }
 
-    /// Tells whether the name of its host may lead to this machine alone.
+    /// Returns whether the host name may resolve only to this machine.
     pub(crate) fn must_resolve_locally(&self) -> bool {
         self.url.scheme() == "http" && self.reach == PlaintextReach::ThisMachine
     }
@@ -89,7 +87,7 @@ impl Address {
         self.url.scheme() == "https"
     }
 
-    /// Tells whether the host is this machine by its name.
+    /// Returns whether the host is this machine, by name or by address.
     pub(crate) fn is_this_machine(&self) -> bool {
         let host = self.url.host_str().expect("an address has a host");
         is_this_machine(host.trim_start_matches('[').trim_end_matches(']'))
@@ -101,7 +99,7 @@ fn is_this_machine(host: &str) -> bool {
         || host.parse().is_ok_and(|address: IpAddr| is_loopback(address))
 }
 
-/// Tells whether an address is one of this machine, also one of IPv4 that is written as one of IPv6.
+/// Returns whether an address is a loopback address, an IPv4 address mapped to IPv6 included.
 pub(crate) fn is_loopback(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_loopback(),
@@ -117,25 +115,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_on_this_machine_or_encrypted_unless_a_person_says_more() {
-        let parse = |url: &str, reach| Address::parse(url, reach).map(|at| at.as_str().to_owned());
-        let here = |url: &str| parse(url, PlaintextReach::ThisMachine);
-        let at = |url: &str| Ok(url.to_owned());
-        assert_eq!(here("http://127.0.0.1:11434/v1/"), at("http://127.0.0.1:11434/v1/"));
-        assert_eq!(here("http://localhost"), at("http://localhost/"));
-        assert_eq!(here("http://[::1]:8080/a/b"), at("http://[::1]:8080/a/b/"));
-        assert_eq!(here("http://127.9.9.9:1"), at("http://127.9.9.9:1/"));
-        assert_eq!(here("https://api.example.com/v1"), at("https://api.example.com/v1/"));
-        let elsewhere = |host: &str| Err(ParseAddressError::NotLocal(host.to_owned()));
-        assert_eq!(here("http://models.internal:80/v1"), elsewhere("models.internal"));
-        assert_eq!(here("http://10.0.0.7:80/v1"), elsewhere("10.0.0.7"));
-        assert_eq!(here("http://localhost.example.com/v1"), elsewhere("localhost.example.com"));
-        let far = parse("http://models.internal/v1", PlaintextReach::Network);
-        assert_eq!(far, at("http://models.internal/v1/"));
+    fn an_unencrypted_address_must_be_local_unless_the_network_is_permitted() {
+        let parse = |url: &str, reach| {
+            Address::parse(url, reach).map(|address| address.as_str().to_owned())
+        };
+        let parse_local = |url: &str| parse(url, PlaintextReach::ThisMachine);
+        let ok = |url: &str| Ok(url.to_owned());
+        assert_eq!(parse_local("http://127.0.0.1:11434/v1/"), ok("http://127.0.0.1:11434/v1/"));
+        assert_eq!(parse_local("http://localhost"), ok("http://localhost/"));
+        assert_eq!(parse_local("http://[::1]:8080/a/b"), ok("http://[::1]:8080/a/b/"));
+        assert_eq!(parse_local("http://127.9.9.9:1"), ok("http://127.9.9.9:1/"));
+        assert_eq!(parse_local("https://api.example.com/v1"), ok("https://api.example.com/v1/"));
+        let not_local = |host: &str| Err(ParseAddressError::NotLocal(host.to_owned()));
+        assert_eq!(parse_local("http://models.internal:80/v1"), not_local("models.internal"));
+        assert_eq!(parse_local("http://10.0.0.7:80/v1"), not_local("10.0.0.7"));
+        assert_eq!(
+            parse_local("http://localhost.example.com/v1"),
+            not_local("localhost.example.com")
+        );
+        let remote = parse("http://models.internal/v1", PlaintextReach::Network);
+        assert_eq!(remote, ok("http://models.internal/v1/"));
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn a_malformed_address_is_refused() {
         for url in [
             "",
             "127.0.0.1:11434",
@@ -159,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_an_address_names_no_scheme() {
-        let place =
+    fn a_location_contains_no_scheme() {
+        let location =
             |url: &str| Address::parse(url, PlaintextReach::ThisMachine).unwrap().location();
-        assert_eq!(place("http://127.0.0.1:11434/v1/"), "127.0.0.1:11434/v1");
-        assert_eq!(place("https://api.example.com/v1"), "api.example.com/v1");
+        assert_eq!(location("http://127.0.0.1:11434/v1/"), "127.0.0.1:11434/v1");
+        assert_eq!(location("https://api.example.com/v1"), "api.example.com/v1");
     }
 }

@@ -1,4 +1,7 @@
-//! A model that is talked to.
+//! [`Chat`]: a client of a chat model, with timeouts, retries and tool calls.
+//!
+//! The HTTP protocols of the providers are spoken by the library `genai`; this module works around its differences and
+//! classifies its errors. No error text contains the key; only a message of the server may quote the prompt.
 
 use std::time::Duration;
 
@@ -15,36 +18,37 @@ use crate::error::ChatError;
 use crate::http::HttpClient;
 use crate::key::ApiKey;
 
-/// Tokens that a reply may have.
+/// Maximum number of tokens in a reply.
 const REPLY_TOKENS_MAX: u32 = 8_192;
-/// How often a question is put before its failure is told.
+/// Maximum number of attempts for one reply.
 const ATTEMPTS_MAX: u32 = 3;
-/// How long the second attempt waits, where the server does not say; each after it twice as long.
+/// Wait before the second attempt if the server names none; doubles with each further attempt.
 const RETRY_WAIT: Duration = Duration::from_millis(500);
-/// Nobody waits longer: no deadline is as late.
+/// Upper bound for a wait that a server asks for; longer than any deadline.
 const RETRY_WAIT_MAX: Duration = Duration::from_hours(1);
-/// Characters of what a server says of a failure.
+/// Maximum number of characters kept of a server's error message.
 const SERVER_MESSAGE_CHARS_MAX: usize = 300;
 
-/// How a model's server is spoken to.
+/// The HTTP protocol of a chat server.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatProtocol {
-    /// The chat completions of `OpenAI`, which most servers speak: Ollama, llama.cpp, vLLM, LM Studio, `OpenRouter`.
+    /// The chat completions API of `OpenAI`, which most servers offer: Ollama, llama.cpp, vLLM, LM Studio,
+    /// `OpenRouter`.
     #[strum(serialize = "openai")]
     OpenAi,
-    /// The responses of `OpenAI`.
+    /// The responses API of `OpenAI`.
     #[strum(serialize = "openai-responses")]
     OpenAiResponses,
-    /// The messages of Anthropic.
+    /// The messages API of Anthropic.
     Anthropic,
-    /// The contents of Gemini.
+    /// The `generateContent` API of Gemini.
     Gemini,
 }
 
 impl ChatProtocol {
-    /// Returns where the provider that it is named after offers it.
+    /// Returns the base URL of the provider that the protocol is named after.
     pub const fn default_url(self) -> &'static str {
         match self {
             Self::OpenAi | Self::OpenAiResponses => "https://api.openai.com/v1/",
@@ -63,7 +67,7 @@ impl ChatProtocol {
     }
 }
 
-/// A model that is talked to. Keeps nothing of what was said.
+/// A client of one chat model. Stores nothing of the conversation.
 #[derive(Clone, Debug)]
 pub struct Chat {
     protocol: ChatProtocol,
@@ -75,36 +79,37 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// Returns the model of this name at an address.
-    pub fn new(wire: ChatProtocol, address: Address, model: &str, key: ApiKey) -> Self {
+    /// Returns a client of the model of this name at an address.
+    pub fn new(protocol: ChatProtocol, address: Address, model: &str, key: ApiKey) -> Self {
         let (model, name) = (model.to_owned(), model.to_owned());
-        Self { protocol: wire, address, model, name, key, client: HttpClient::default() }
+        Self { protocol, address, model, name, key, client: HttpClient::default() }
     }
 
-    /// Returns the same with a name of its own for people, such as `ollama/MODEL`.
+    /// Sets a display name, such as `ollama/MODEL`.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Returns its name for people.
+    /// Returns the display name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns where it is: host, port and path.
+    /// Returns the location: host, port and path.
     pub fn location(&self) -> String {
         self.address.location()
     }
 
-    /// Returns how it is spoken to.
+    /// Returns the protocol.
     pub const fn protocol(&self) -> ChatProtocol {
         self.protocol
     }
 
-    /// Asks the model to go on, and adds what it says to the conversation. A server that is busy, fails or is cut off
-    /// is asked up to three times within the deadline, as late as it says. Dropping it closes the connection.
+    /// Requests the next reply and appends it to the conversation. If the server is busy, fails or drops the
+    /// connection, up to three attempts are made within the deadline. A wait that the server asks for is respected.
+    /// Dropping the future closes the connection.
     pub async fn next(
         &self,
         conversation: &mut ChatHistory,
@@ -126,7 +131,7 @@ impl Chat {
             {
                 return Err(error.error);
             }
-            tracing::debug!(model = %self.model, attempt, wait_ms = wait.as_millis(), "a model is asked again");
+            tracing::debug!(model = %self.model, attempt, wait_ms = wait.as_millis(), "request to a model failed; retrying after a wait");
             sleep(wait).await;
             attempt += 1;
         }
@@ -137,14 +142,15 @@ impl Chat {
         let client = self.client.get(&self.address);
         let client = client.map_err(|error| ChatError::Unreachable(causes(&error).join(": ")))?;
         let client = ClientBuilder::default().with_reqwest(client).build();
-        let client = client.map_err(|_| ChatError::InvalidReply("it cannot be asked"))?;
+        let client =
+            client.map_err(|_| ChatError::InvalidReply("the HTTP client cannot be built"))?;
         let (target, mut options) = self.target(key.clone());
         if self.protocol == ChatProtocol::OpenAi && conversation.0.tools.is_some() {
-            // That is what it means to say nothing, but llama-cpp-python leaves the tools out then.
+            // `Auto` is the default by the API, but llama-cpp-python ignores the tools if it is missing.
             options = options.with_tool_choice(ToolChoice::Auto);
         }
-        let asked = client.exec_chat(target, conversation.0.clone(), Some(&options)).await;
-        let response = match asked {
+        let result = client.exec_chat(target, conversation.0.clone(), Some(&options)).await;
+        let response = match result {
             Ok(response) => response,
             Err(error) => {
                 let failed = classify_error(&error, key.as_deref());
@@ -167,13 +173,14 @@ impl Chat {
             ChatOptions::default().with_max_tokens(REPLY_TOKENS_MAX).with_capture_raw_body(true);
         let mut name = self.model.clone();
         if self.protocol != ChatProtocol::Gemini && !name.ends_with('-') {
-            // The library takes a last word such as `-medium` for a wish, and cuts it off; many models are called so.
+            // `genai` interprets a last word such as `-medium` as the reasoning effort and removes it, but many models
+            // have such names. The dash at the end prevents that; the body overrides the name.
             name.push('-');
             options = options.with_extra_body(json!({ "model": self.model }));
         }
         let auth = match (key, self.protocol) {
             (Some(key), _) => AuthData::Key(key),
-            // Without a key, the library would send an empty one.
+            // Without a key, `genai` would send an empty one.
             (None, ChatProtocol::OpenAi) => self.unauthorized("chat/completions"),
             (None, ChatProtocol::OpenAiResponses) => self.unauthorized("responses"),
             (None, ChatProtocol::Anthropic | ChatProtocol::Gemini) => AuthData::Key(String::new()),
@@ -185,9 +192,9 @@ impl Chat {
         )
     }
 
-    fn unauthorized(&self, below: &str) -> AuthData {
+    fn unauthorized(&self, path: &str) -> AuthData {
         AuthData::RequestOverride {
-            url: self.address.join(below),
+            url: self.address.join(path),
             headers: genai::Headers::default(),
         }
     }
@@ -214,7 +221,7 @@ fn reply(response: &ChatResponse) -> ChatReply {
     }
 }
 
-/// Why one attempt failed, and when the server wants to be asked again.
+/// The error of one attempt, and the wait that the server asks for.
 #[derive(Debug)]
 struct FailedAttempt {
     error: ChatError,
@@ -222,10 +229,11 @@ struct FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// Tells whether asking again may help; a command may print another key by now.
+    /// Returns whether a retry may help. After a rejected key it may if a command prints the key: it may print another
+    /// one now.
     const fn is_retryable(&self, key: &ApiKey) -> bool {
-        let is_of_key = matches!(self.error, ChatError::Refused { status: 401, .. });
-        self.error.is_transient() || (is_of_key && matches!(key, ApiKey::Command(_)))
+        let is_key_rejected = matches!(self.error, ChatError::Refused { status: 401, .. });
+        self.error.is_transient() || (is_key_rejected && matches!(key, ApiKey::Command(_)))
     }
 }
 
@@ -239,7 +247,7 @@ fn classify_error(error: &genai::Error, key: Option<&str>) -> FailedAttempt {
     let (genai::Error::WebModelCall { webc_error, .. }
     | genai::Error::WebAdapterCall { webc_error, .. }) = error
     else {
-        return ChatError::InvalidReply("it has another form").into();
+        return ChatError::InvalidReply("unexpected content").into();
     };
     match webc_error {
         webc::Error::ResponseFailedStatus { status, body, headers } => {
@@ -253,51 +261,49 @@ fn classify_error(error: &genai::Error, key: Option<&str>) -> FailedAttempt {
             let hide =
                 |text: &str| key.map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"));
             if error.is_connect() {
-                // What the library tries on the way there says nothing to a person.
+                // Only the last cause helps a person; the others are steps inside the library.
                 ChatError::Unreachable(hide(causes.last().map_or("", String::as_str))).into()
             } else {
                 ChatError::ConnectionLost(hide(&causes.join(": "))).into()
             }
         }
-        webc::Error::ResponseFailedNotJson { .. } => {
-            ChatError::InvalidReply("it is no JSON").into()
-        }
-        _ => ChatError::InvalidReply("it is broken JSON").into(),
+        webc::Error::ResponseFailedNotJson { .. } => ChatError::InvalidReply("not JSON").into(),
+        _ => ChatError::InvalidReply("invalid JSON").into(),
     }
 }
 
-/// Reads a number of seconds. Dates are not read: the usual wait does.
+/// Parses a number of seconds. Dates are ignored; the default wait is used then.
 fn retry_after(value: &str) -> Option<Duration> {
     let seconds = value.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(RETRY_WAIT_MAX))
 }
 
-/// Returns what a server says of a failure, in one line.
+/// Returns the error message in a server's response, on one line.
 fn server_message(body: &str, key: Option<&str>) -> Option<String> {
     let body: Value = serde_json::from_str(body).ok()?;
     let message = ["/error/message", "/message", "/error", "/detail"]
         .into_iter()
-        .find_map(|at| body.pointer(at)?.as_str())?;
+        .find_map(|pointer| body.pointer(pointer)?.as_str())?;
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     let message = match key {
         Some(key) if !key.is_empty() => message.replace(key, "[key]"),
         _ => message,
     };
-    let cut: String =
+    let shortened: String =
         message.chars().filter(|c| !c.is_control()).take(SERVER_MESSAGE_CHARS_MAX).collect();
-    (!cut.is_empty()).then_some(cut)
+    (!shortened.is_empty()).then_some(shortened)
 }
 
-/// Returns the causes of an error, without itself, which names the address that was asked; at least one.
+/// Returns the causes of an error, at least one. The error itself is left out, because it contains the URL.
 fn causes(error: &dyn std::error::Error) -> Vec<String> {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     let causes: Vec<String> = causes.take(8).map(ToString::to_string).collect();
-    if causes.is_empty() { vec!["it was cut off".to_owned()] } else { causes }
+    if causes.is_empty() { vec!["unknown cause".to_owned()] } else { causes }
 }
 
-/// Changes a wait by up to a quarter, so that many who were refused at once do not come back at once.
+/// Lengthens a wait by up to a quarter, so that many clients rejected at once do not retry at once.
 fn with_jitter(wait: Duration) -> Duration {
-    // Without random numbers everybody comes back at the same time, which is no worse than that.
+    // If random numbers are unavailable, all clients retry at the same time, which is tolerable.
     let part = f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX);
     wait.mul_f64(1.0 + 0.25 * part)
 }
@@ -307,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_is_one_line_without_the_key() {
+    fn a_server_message_is_one_line_without_the_key() {
         let check = |body: &str, expected: Option<&str>| {
             assert_eq!(server_message(body, Some("sk-1")).as_deref(), expected, "{body}");
         };
@@ -320,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_a_server_wants_is_read() {
+    fn retry_after_is_parsed_and_bounded() {
         assert_eq!(retry_after(" 2 "), Some(Duration::from_secs(2)));
         assert_eq!(retry_after("0.5"), Some(Duration::from_millis(500)));
         assert_eq!(retry_after("1e30"), None);

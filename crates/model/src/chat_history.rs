@@ -1,4 +1,4 @@
-//! What is said between an agent and a model.
+//! The messages between an agent and a chat model.
 
 use genai::chat::{self, ChatMessage, ChatRequest, ToolCall, ToolResponse};
 use serde_json::Value;
@@ -6,90 +6,90 @@ use serde_json::Value;
 /// A tool that a model may call.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
-    /// Letters, digits, `_` and `-`; every wire takes these.
+    /// Name of letters, digits, `_` and `-`, which every protocol accepts.
     pub name: &'static str,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: &'static str,
-    /// The JSON schema of its arguments: an object.
+    /// JSON schema of the arguments, which are an object.
     pub schema: Value,
 }
 
-/// A model's wish that a tool be called. It is what the model says, so it may be anything.
+/// A tool call that a model requests. Model output: it may be invalid.
 #[derive(Clone, Debug)]
 pub struct ToolInvocation(ToolCall);
 
 impl ToolInvocation {
-    /// Returns the name of the tool, which need not be one that was offered.
+    /// Returns the name of the tool, which may be one that was not offered.
     pub fn name(&self) -> &str {
         &self.0.fn_name
     }
 
-    /// Returns the arguments, which need not be an object.
+    /// Returns the arguments, which may not be an object.
     pub const fn arguments(&self) -> &Value {
         &self.0.fn_arguments
     }
 }
 
-/// What a reply cost.
+/// The tokens and the cost of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TokenUsage {
-    /// Tokens that the model read, those from a cache among them.
+    /// Tokens read by the model, cached ones included.
     pub tokens_in: u64,
-    /// Tokens of those that the provider had in a cache.
+    /// Cached tokens among these.
     pub tokens_cached: u64,
-    /// Tokens that the model wrote, those of its reasoning among them.
+    /// Tokens written by the model, reasoning included.
     pub tokens_out: u64,
-    /// What the provider says that it cost, in its currency, which is the US dollar with all that tell it.
+    /// Cost reported by the provider. All providers that report one use US dollars.
     pub cost: Option<f64>,
 }
 
 impl TokenUsage {
-    /// Adds what another reply cost.
+    /// Adds the usage of another reply.
     pub fn add(&mut self, other: &Self) {
         self.tokens_in += other.tokens_in;
         self.tokens_cached += other.tokens_cached;
         self.tokens_out += other.tokens_out;
         self.cost = match (self.cost, other.cost) {
-            (Some(one), Some(other)) => Some(one + other),
-            (one, other) => one.or(other),
+            (Some(cost), Some(other)) => Some(cost + other),
+            (cost, other) => cost.or(other),
         };
     }
 }
 
-/// What a model said.
+/// A reply of a model.
 #[derive(Clone, Debug, Default)]
 pub struct ChatReply {
-    /// Its text; empty if it only calls tools.
+    /// The text; empty if the model only calls tools.
     pub text: String,
-    /// The tools that it wants to be called, in its order.
+    /// Tool calls, in the model's order.
     pub calls: Vec<ToolInvocation>,
-    /// What it cost.
+    /// Tokens and cost.
     pub usage: TokenUsage,
-    /// Whether it stopped because it wrote as much as it may, so that something is missing.
+    /// Whether the reply is incomplete because it reached the token limit.
     pub is_truncated: bool,
 }
 
-/// What was said so far.
+/// The messages of a conversation so far.
 #[derive(Clone, Debug)]
 pub struct ChatHistory(pub(crate) ChatRequest);
 
 impl ChatHistory {
-    /// Begins one.
+    /// Begins a conversation with a system prompt and the tools.
     pub fn new(system: &str, tools: &[ToolSpec]) -> Self {
         let mut request = ChatRequest::from_system(system);
         for tool in tools {
-            let described = chat::Tool::new(tool.name).with_description(tool.description);
-            request = request.append_tool(described.with_schema(tool.schema.clone()));
+            let spec = chat::Tool::new(tool.name).with_description(tool.description);
+            request = request.append_tool(spec.with_schema(tool.schema.clone()));
         }
         Self(request)
     }
 
-    /// Says something to the model.
+    /// Appends a message of the user.
     pub fn push_user(&mut self, text: &str) {
         self.0.messages.push(ChatMessage::user(text));
     }
 
-    /// Tells the results of calls of the last reply, each of which must be answered.
+    /// Appends the results of the tool calls of the last reply. Every call needs one.
     pub fn push_results<'a>(
         &mut self,
         results: impl IntoIterator<Item = (&'a ToolInvocation, String)>,

@@ -1,4 +1,4 @@
-//! A server of vectors, and a question to it.
+//! A client of an embedding server.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::http::HttpClient;
 use crate::key::ApiKey;
 use crate::response::{bytes_max, decode_vectors};
 
-/// Where vectors of texts are asked for, and which.
+/// An embedding model at a server.
 #[derive(Clone, Debug)]
 pub struct EmbeddingEndpoint {
     address: Address,
@@ -35,13 +35,13 @@ impl EmbeddingEndpoint {
         Self { address, model: model.to_owned(), key, client: HttpClient::default() }
     }
 
-    /// Returns what tells its vectors from those of others: where it is and which model is asked.
+    /// Returns a name for its vectors, of location and model. Vectors of different names must not be compared.
     pub fn name(&self) -> String {
         format!("{} {}", self.address.location(), self.model)
     }
 
-    /// Returns a vector for each text, in their order: all as long, at most [`DIMENSIONS_MAX`], each with a
-    /// direction. Dropping it closes the connection. Nothing is tried twice.
+    /// Returns a vector for each text, in their order. All have the same number of dimensions, at most
+    /// [`DIMENSIONS_MAX`], and none is zero. Makes one attempt. Dropping the future closes the connection.
     ///
     /// [`DIMENSIONS_MAX`]: crate::DIMENSIONS_MAX
     pub async fn embed(
@@ -51,9 +51,9 @@ impl EmbeddingEndpoint {
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let all = async {
             let key = self.key.get().await?;
-            let asked = EmbedRequest { model: &self.model, input: texts, encoding_format: "float" };
+            let body = EmbedRequest { model: &self.model, input: texts, encoding_format: "float" };
             let client = self.client.get(&self.address).map_err(EmbedError::unreachable)?;
-            let mut request = client.post(self.address.join("embeddings")).json(&asked);
+            let mut request = client.post(self.address.join("embeddings")).json(&body);
             request = request.header(ACCEPT, "application/json");
             if let Some(key) = key {
                 request = request.bearer_auth(key);
@@ -72,12 +72,12 @@ async fn read_body(mut response: Response, max: usize) -> Result<Vec<u8>, EmbedE
     if !response.status().is_success() {
         return Err(EmbedError::Refused(response.status().as_u16()));
     }
-    let mut read = Vec::new();
+    let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        if read.len() + chunk.len() > max {
+        if bytes.len() + chunk.len() > max {
             return Err(EmbedError::TooLarge(max));
         }
-        read.extend_from_slice(&chunk);
+        bytes.extend_from_slice(&chunk);
     }
-    Ok(read)
+    Ok(bytes)
 }

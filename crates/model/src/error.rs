@@ -1,4 +1,4 @@
-//! What can go wrong when a model is asked.
+//! Errors of requests to models.
 
 use std::time::Duration;
 
@@ -6,35 +6,34 @@ use crate::key::KeyError;
 
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why there are no vectors. None of these says anything of the texts or of the key.
+/// An error of an embedding request. No message contains a text or the key.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// There is no key. Nothing was sent.
     #[error(transparent)]
     NoKey(#[from] KeyError),
-    /// Nobody is there. Nothing was sent.
+    /// The server cannot be reached. Nothing was sent.
     #[error("the endpoint cannot be reached")]
     Unreachable(#[source] BoxedError),
-    /// It was there, and then it was not, or does not speak HTTP.
-    #[error("the connection to the endpoint broke")]
+    /// The connection was lost, or the server does not speak HTTP.
+    #[error("the connection to the endpoint was lost")]
     ConnectionLost(#[source] BoxedError),
-    /// It did not answer in time.
+    /// The server did not answer in time.
     #[error("the endpoint did not answer within {0:?}")]
     TimedOut(Duration),
-    /// It answered with a status that is no success.
+    /// The server answered with an error status.
     #[error("the endpoint answered with status {0}")]
     Refused(u16),
-    /// Its answer has more than so many bytes, and was not read.
-    #[error("the endpoint's answer is larger than {0} bytes")]
+    /// The response exceeds this number of bytes and was not read.
+    #[error("the endpoint's response is larger than {0} bytes")]
     TooLarge(usize),
-    /// Its answer is not what was asked for.
-    #[error("the endpoint's answer is wrong: {0}")]
+    /// The response is invalid.
+    #[error("the endpoint's response is invalid: {0}")]
     InvalidResponse(&'static str),
 }
 
 impl EmbedError {
-    /// Tells whether it may be a text that the endpoint does not take, and not the endpoint: fewer texts at
-    /// once, or shorter ones, may be taken.
+    /// Returns whether a text may be the cause, not the endpoint: fewer or shorter texts may be accepted.
     pub const fn may_be_text_fault(&self) -> bool {
         matches!(self, Self::Refused(400 | 413 | 422))
     }
@@ -52,40 +51,40 @@ impl From<reqwest::Error> for EmbedError {
     }
 }
 
-/// Why a model did not reply. None of these says anything of what it was asked, or of the key.
+/// An error of a chat request. No message contains the key; only a message of the server may quote the prompt.
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
     /// There is no key. Nothing was sent.
     #[error(transparent)]
     NoKey(#[from] KeyError),
-    /// Nobody is there. Nothing was sent.
-    #[error("its server does not answer: {0}")]
+    /// The server cannot be reached. Nothing was sent.
+    #[error("the model's server cannot be reached: {0}")]
     Unreachable(String),
-    /// The connection broke before the reply was there.
-    #[error("the connection to its server broke: {0}")]
+    /// The connection was lost before the reply was complete.
+    #[error("the connection to the model's server was lost: {0}")]
     ConnectionLost(String),
-    /// It did not reply in time.
+    /// The model did not reply in time.
     #[error("the model did not reply within {0:?}")]
     TimedOut(Duration),
-    /// It answered with a status that is no success.
-    #[error("the model's server answered with status {status}{}", told(said.as_deref()))]
+    /// The server answered with an error status.
+    #[error("the model's server answered with status {status}{}", suffix(said.as_deref()))]
     Refused {
         /// The status.
         status: u16,
-        /// What it said, in one line, cut, without the key. It may quote what it was sent.
+        /// The server's message: one line, shortened, without the key. It may quote the prompt.
         said: Option<String>,
     },
-    /// The reply is not what the wire has.
-    #[error("the model's reply cannot be read: {0}")]
+    /// The reply does not follow the protocol.
+    #[error("the model's reply is invalid: {0}")]
     InvalidReply(&'static str),
 }
 
-fn told(said: Option<&str>) -> String {
+fn suffix(said: Option<&str>) -> String {
     said.map(|said| format!(": {said}")).unwrap_or_default()
 }
 
 impl ChatError {
-    /// Tells whether asking again in a moment may help: the server is busy, failed, was cut off, or garbled its reply.
+    /// Returns whether a retry may help: the server is busy, failed, dropped the connection, or garbled its reply.
     pub const fn is_transient(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,6 @@
-//! The HTTP client that both kinds of question share.
+//! The HTTP client of chat and embedding requests.
+//!
+//! It follows no redirect, and connects to this machine without a proxy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,16 +16,16 @@ use tokio::net::lookup_host;
 
 use crate::address::{Address, is_loopback};
 
-/// How long a connection may take. A server that answers slowly may still think.
+/// Timeout for connecting. Not for the response: a model may take long to answer.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
-/// The client of one address, made when it is first used: reading this machine's certificates takes some time.
+/// The client of one address, built on first use: loading the system's certificates takes some time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HttpClient(Arc<OnceLock<reqwest::Client>>);
 
-/// Why there is no client.
+/// An error of building the client.
 #[derive(Debug, thiserror::Error)]
-#[error("no connection can be made from here")]
+#[error("the HTTP client cannot be built")]
 pub(crate) struct BuildClientError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl HttpClient {
@@ -41,13 +43,13 @@ fn build(address: &Address) -> Result<reqwest::Client, Box<dyn std::error::Error
         .user_agent(concat!("lukasa/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
         .referer(false)
-        // What a server sends is read as large as it is sent.
+        // Without compression, the size limits hold for the bytes on the wire.
         .gzip(false)
         .connect_timeout(CONNECT_WAIT)
         .tcp_nodelay(true)
         .tls_backend_preconfigured(tls_config(address.is_encrypted())?);
     if address.is_this_machine() {
-        // A proxy of the environment is for what is elsewhere.
+        // A configured proxy is for other machines.
         builder = builder.no_proxy();
     }
     if address.must_resolve_locally() {
@@ -56,7 +58,7 @@ fn build(address: &Address) -> Result<reqwest::Client, Box<dyn std::error::Error
     Ok(builder.build()?)
 }
 
-/// Returns how connections are encrypted, with the certificates that this machine trusts if any will be.
+/// Returns the TLS configuration, with the system's certificates if TLS is used.
 fn tls_config(is_used: bool) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let builder =
@@ -67,19 +69,20 @@ fn tls_config(is_used: bool) -> Result<ClientConfig, rustls::Error> {
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// Follows names to this machine alone: a name may lead elsewhere than its letters say.
+/// Resolves names to loopback addresses only: a name such as `localhost` may point to another machine.
 struct LoopbackResolver;
 
 impl Resolve for LoopbackResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let found = lookup_host((name.as_str(), 0)).await?;
-            let here: Vec<SocketAddr> = found.filter(|at| is_loopback(at.ip())).collect();
-            if here.is_empty() {
-                let what = "the name leads to another machine";
-                return Err(io::Error::new(io::ErrorKind::NotFound, what).into());
+            let resolved = lookup_host((name.as_str(), 0)).await?;
+            let local: Vec<SocketAddr> =
+                resolved.filter(|address| is_loopback(address.ip())).collect();
+            if local.is_empty() {
+                let message = "the name resolves to another machine";
+                return Err(io::Error::new(io::ErrorKind::NotFound, message).into());
             }
-            Ok(Box::new(here.into_iter()) as Addrs)
+            Ok(Box::new(local.into_iter()) as Addrs)
         })
     }
 }

@@ -1,4 +1,6 @@
-//! How a server knows who asks.
+//! API keys: from a variable of the environment, or printed by a command.
+//!
+//! A key never appears in `Debug` output, errors or logs.
 
 use std::fmt;
 use std::process::Stdio;
@@ -9,25 +11,25 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// How long a command that tells a key may take: somebody may have to unlock a key store.
+/// Maximum run time of a key command; a person may have to unlock a key store meanwhile.
 const COMMAND_WAIT: Duration = Duration::from_mins(1);
-/// Bytes that a key may have.
+/// Maximum length of a key in bytes.
 const KEY_BYTES_MAX: usize = 16 * 1024;
 
-/// What a server is told to know who asks. `Debug` shows no key.
+/// The source of an API key. `Debug` shows no key.
 #[derive(Clone, Debug)]
 pub enum ApiKey {
-    /// It asks for none.
+    /// The server needs no key.
     None,
-    /// This one.
+    /// A known key.
     Value(Secret),
-    /// The variable of the environment that a person named holds none: nothing is ever sent.
+    /// The named environment variable holds no key; nothing is ever sent.
     Missing(String),
-    /// What a command prints, asked for once.
+    /// A command that prints the key. Runs once; the key is cached until a server rejects it.
     Command(Arc<KeyCommand>),
 }
 
-/// A key, as it is sent.
+/// A key as it is sent.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -44,14 +46,14 @@ pub struct KeyCommand {
     cached: Mutex<Option<Secret>>,
 }
 
-/// Why there is no key. Says nothing of a key.
+/// The reason that there is no key. Contains no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The variable holds none.
-    #[error("the variable `{0}` of the environment holds no key")]
+    /// The environment variable holds no key.
+    #[error("the environment variable `{0}` holds no key")]
     Variable(String),
-    /// The command, which is named, printed none.
-    #[error("`{0}` told no key: {1}")]
+    /// The named command did not print a key.
+    #[error("`{0}` printed no key: {1}")]
     Command(String, String),
 }
 
@@ -63,17 +65,17 @@ fn parse_secret(text: &str) -> Option<Secret> {
 }
 
 impl ApiKey {
-    /// Returns the key that a variable of the environment holds, if it holds one: printable ASCII in one word.
+    /// Returns the key in an environment variable: one word of printable ASCII.
     pub fn from_variable(name: &str, value: Option<&str>) -> Self {
         value.and_then(parse_secret).map_or_else(|| Self::Missing(name.to_owned()), Self::Value)
     }
 
-    /// Returns a key that a command prints. The words are its program and arguments; no shell reads them.
+    /// Returns a key that a command prints. The words are the program and its arguments; no shell is involved.
     pub fn from_command(words: Vec<String>) -> Self {
         Self::Command(Arc::new(KeyCommand { words, cached: Mutex::default() }))
     }
 
-    /// Returns the key, `None` where none is needed.
+    /// Returns the key, `None` if none is needed. Runs the command if the key is not cached.
     pub(crate) async fn get(&self) -> Result<Option<String>, KeyError> {
         match self {
             Self::None => Ok(None),
@@ -83,7 +85,7 @@ impl ApiKey {
         }
     }
 
-    /// Forgets what a command printed: a server did not take it, and it may print another one by now.
+    /// Drops the cached key of a command after a server rejected it: the command may print another one now.
     pub(crate) async fn invalidate(&self) {
         if let Self::Command(command) = self {
             *command.cached.lock().await = None;
@@ -93,14 +95,14 @@ impl ApiKey {
 
 impl KeyCommand {
     async fn get(&self) -> Result<String, KeyError> {
-        let mut known = self.cached.lock().await;
-        if let Some(Secret(key)) = &*known {
-            return Ok(key.clone());
+        let mut cached = self.cached.lock().await;
+        if let Some(Secret(cached_key)) = &*cached {
+            return Ok(cached_key.clone());
         }
         let name = self.words.first().cloned().expect("a command has a program");
-        let told = self.run(&name).await.map_err(|why| KeyError::Command(name, why))?;
-        *known = Some(told.clone());
-        Ok(told.0)
+        let key = self.run(&name).await.map_err(|reason| KeyError::Command(name, reason))?;
+        *cached = Some(key.clone());
+        Ok(key.0)
     }
 
     async fn run(&self, name: &str) -> Result<Secret, String> {
@@ -117,7 +119,7 @@ impl KeyCommand {
             return Err(output.status.to_string());
         }
         let printed = std::str::from_utf8(&output.stdout).ok().and_then(parse_secret);
-        printed.ok_or_else(|| "what it printed is no key".to_owned())
+        printed.ok_or_else(|| "its output is not a key".to_owned())
     }
 }
 
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_is_asked_once_until_its_key_is_refused() {
+    async fn a_command_runs_once_until_its_key_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count");
         let key =
@@ -144,15 +146,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_fails_says_why_and_not_what_it_printed() {
-        let why = |script: &'static str| async move {
+    async fn a_failed_command_reports_the_reason_without_its_output() {
+        let error_of = |script: &'static str| async move {
             command(script).get().await.unwrap_err().to_string()
         };
-        assert_eq!(why("echo s3cret; exit 3").await, "`sh` told no key: exit status: 3");
-        assert_eq!(why("printf 'two words'").await, "`sh` told no key: what it printed is no key");
-        assert_eq!(why("true").await, "`sh` told no key: what it printed is no key");
-        let missing = ApiKey::from_command(vec!["/nowhere/tells-a-key".to_owned()]);
+        assert_eq!(error_of("echo s3cret; exit 3").await, "`sh` printed no key: exit status: 3");
+        assert_eq!(
+            error_of("printf 'two words'").await,
+            "`sh` printed no key: its output is not a key"
+        );
+        assert_eq!(error_of("true").await, "`sh` printed no key: its output is not a key");
+        let missing = ApiKey::from_command(vec!["/nowhere/prints-a-key".to_owned()]);
         let error = missing.get().await.unwrap_err().to_string();
-        assert!(error.starts_with("`/nowhere/tells-a-key` told no key: "), "{error}");
+        assert!(error.starts_with("`/nowhere/prints-a-key` printed no key: "), "{error}");
     }
 }

@@ -1,19 +1,19 @@
-//! Talking to models that somebody else runs. Knows nothing of memories.
+//! Clients of chat and embedding models that other programs or providers run.
 //!
-//! [`Chat`] asks a model that speaks one of four [`ChatProtocol`]s and may call tools; [`EmbeddingEndpoint`] asks a server that
-//! speaks the embeddings part of OpenAI's API for vectors of texts. Both connect to the address that they were made
-//! with and to nothing else: no redirect is followed. They keep nothing of what was asked.
+//! [`Chat`] talks to a model over one of four [`ChatProtocol`]s, with tool calls. [`EmbeddingEndpoint`] requests
+//! vectors of texts over OpenAI's embeddings API. Both connect only to the address that they were created with and
+//! follow no redirect. They store no texts. The crate knows nothing of memories.
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
-//! use lukasa_model::{Address, Chat, Conversation, Key, Reach, Wire};
+//! use lukasa_model::{Address, ApiKey, Chat, ChatHistory, ChatProtocol, PlaintextReach};
 //!
-//! let address = Address::parse("http://127.0.0.1:11434/v1", Reach::ThisMachine)?;
-//! let chat = Chat::new(Wire::OpenAi, address, "some-model", Key::None);
-//! let mut conversation = Conversation::new("You answer with one word.", &[]);
-//! conversation.say("What is the capital of France?");
+//! let address = Address::parse("http://127.0.0.1:11434/v1", PlaintextReach::ThisMachine)?;
+//! let chat = Chat::new(ChatProtocol::OpenAi, address, "some-model", ApiKey::None);
+//! let mut conversation = ChatHistory::new("You answer with one word.", &[]);
+//! conversation.push_user("What is the capital of France?");
 //! let reply = chat.next(&mut conversation, Duration::from_secs(30)).await?;
 //! println!("{} ({} tokens)", reply.text, reply.usage.tokens_out);
 //! # Ok(())

@@ -1,18 +1,18 @@
-//! What an endpoint answers: read with suspicion, for it may be anything.
+//! Decoding of embedding responses, which are untrusted.
 
 use serde::Deserialize;
 
 use crate::error::EmbedError;
 
-/// The most numbers that a vector may have: twice as many as the largest models that are common.
+/// Maximum number of dimensions of a vector: twice as many as large models in common use have.
 pub const DIMENSIONS_MAX: usize = 8_192;
 
-/// Bytes that a number may take, with what stands between two.
+/// Maximum bytes of a number with its separator.
 const NUMBER_BYTES_MAX: usize = 32;
-/// Bytes of an answer beside its vectors.
+/// Maximum bytes of a response beside its vectors.
 const OVERHEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Returns how many bytes an answer with so many vectors may have.
+/// Returns the maximum size of a response with this number of vectors.
 pub(crate) const fn bytes_max(vectors: usize) -> usize {
     OVERHEAD_BYTES_MAX + vectors * DIMENSIONS_MAX * NUMBER_BYTES_MAX
 }
@@ -24,22 +24,22 @@ struct EmbedResponse {
 
 #[derive(Deserialize)]
 struct EmbedResponseItem {
-    /// For which text it is; some servers answer in order and leave it out.
+    /// Index of the text; some servers omit it and answer in order.
     index: Option<usize>,
     embedding: Vec<f32>,
 }
 
-/// Reads vectors, one for each of so many texts, in their order, all with as many numbers.
+/// Decodes one vector for each text, in the order of the texts, all with the same number of dimensions.
 pub(crate) fn decode_vectors(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    // What the reader says may quote the answer, and the answer a text.
-    let answer: EmbedResponse = serde_json::from_slice(body)
+    // The parser's message is dropped: it may quote the response, and that may quote a text.
+    let response: EmbedResponse = serde_json::from_slice(body)
         .map_err(|_| EmbedError::InvalidResponse("no vectors in JSON"))?;
-    if answer.data.len() != texts {
+    if response.data.len() != texts {
         return Err(EmbedError::InvalidResponse("not a vector for each text"));
     }
     let mut vectors: Vec<Option<Vec<f32>>> = vec![None; texts];
-    for (place, item) in answer.data.into_iter().enumerate() {
-        match vectors.get_mut(item.index.unwrap_or(place)) {
+    for (position, item) in response.data.into_iter().enumerate() {
+        match vectors.get_mut(item.index.unwrap_or(position)) {
             Some(vector @ None) => *vector = Some(item.embedding),
             _ => return Err(EmbedError::InvalidResponse("vectors with wrong numbers")),
         }
@@ -65,17 +65,17 @@ mod tests {
     use super::*;
 
     fn check(body: &str, expected: Result<&[&[f32]], &str>) {
-        let read = decode_vectors(body.as_bytes(), 2);
-        let told = read.as_ref().map_err(|error| match error {
-            EmbedError::InvalidResponse(what) => *what,
+        let decoded = decode_vectors(body.as_bytes(), 2);
+        let checked = decoded.as_ref().map_err(|error| match error {
+            EmbedError::InvalidResponse(reason) => *reason,
             other => panic!("{other:?}"),
         });
-        let told = told.map(|vectors| vectors.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        assert_eq!(told.as_deref(), expected.as_ref().copied(), "{body}");
+        let checked = checked.map(|vectors| vectors.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        assert_eq!(checked.as_deref(), expected.as_ref().copied(), "{body}");
     }
 
     #[test]
-    fn vectors_are_put_in_the_order_of_their_texts() {
+    fn vectors_are_returned_in_the_order_of_their_texts() {
         let body = r#"{"object": "list", "model": "m", "usage": {}, "data": [
             {"object": "embedding", "index": 1, "embedding": [3, 4.5e0]},
             {"object": "embedding", "index": 0, "embedding": [-1, 2]}]}"#;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_comes_is_wrong() {
+    fn any_other_response_is_invalid() {
         let two = |one: &str, other: &str| {
             format!(r#"{{"data": [{{"index": {one}}}, {{"index": {other}}}]}}"#)
         };

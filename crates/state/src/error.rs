@@ -1,7 +1,7 @@
-//! What can go wrong with the state, by what a caller can do about it.
+//! Errors of the state, classified by what a caller can do about them.
 //!
-//! Every error names the database and what was wanted of it. Inside the crate a [`Fault`] says what
-//! happened; at the boundary it becomes a [`StateError`].
+//! Inside the crate, a [`Fault`] is the raw cause. At the boundary it becomes a [`StateError`], which names the
+//! operation and the database and says what to do.
 
 use std::error::Error;
 use std::io;
@@ -14,73 +14,73 @@ use memory::proposal::ProposalId;
 /// The cause of an error, for the log.
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why the state could not do what was wanted.
+/// An error of the state.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The database cannot be opened here: no folder, no permission, no file. Nothing was touched.
+    /// The database cannot be opened: no folder, no permission, no file. Nothing was changed.
     #[error(
-        "cannot {wanted}: the state `{path}` cannot be opened; check its folder and permissions"
+        "cannot {operation}: the state `{path}` cannot be opened; check its folder and permissions"
     )]
     Unavailable {
-        /// What was wanted.
-        wanted: &'static str,
+        /// The operation that failed.
+        operation: &'static str,
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// The cause.
         source: BoxError,
     },
     /// The disk or the quota is full. Nothing was changed.
-    #[error("cannot {wanted}: no room to write the state `{path}`; free some space")]
+    #[error("cannot {operation}: no room to write the state `{path}`; free some space")]
     Full {
-        /// What was wanted.
-        wanted: &'static str,
+        /// The operation that failed.
+        operation: &'static str,
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// The cause.
         source: BoxError,
     },
-    /// The database is damaged in a way that was not repaired by itself.
-    #[error("cannot {wanted}: the state `{path}` is damaged; run `lukasa doctor --fix`")]
+    /// The database is damaged, and the automatic repair did not help.
+    #[error("cannot {operation}: the state `{path}` is damaged; run `lukasa doctor --fix`")]
     Damaged {
-        /// What was wanted.
-        wanted: &'static str,
+        /// The operation that failed.
+        operation: &'static str,
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// The cause.
         source: BoxError,
     },
-    /// Other processes kept the database for longer than a command waits.
-    #[error("cannot {wanted}: another process keeps the state `{path}` busy; try again")]
+    /// Other processes held the database for longer than a command waits.
+    #[error("cannot {operation}: another process keeps the state `{path}` busy; try again")]
     Busy {
-        /// What was wanted.
-        wanted: &'static str,
+        /// The operation that failed.
+        operation: &'static str,
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// The cause.
         source: BoxError,
     },
-    /// A later Lukasa wrote the database. Nothing was touched.
+    /// A later version of Lukasa wrote the database. Nothing was changed.
     #[error(
-        "cannot {wanted}: the state `{path}` has schema {found} and this program knows {known}; update lukasa"
+        "cannot {operation}: the state `{path}` has schema {found} and this program knows {known}; update lukasa"
     )]
     Newer {
-        /// What was wanted.
-        wanted: &'static str,
+        /// The operation that failed.
+        operation: &'static str,
         /// The database.
         path: PathBuf,
-        /// Its schema.
+        /// The schema of the database.
         found: i64,
         /// The latest schema of this program.
         known: i64,
     },
     /// Anything else. Nothing was changed.
-    #[error("cannot {wanted} in the state `{path}`; `lukasa doctor` may tell more")]
+    #[error("cannot {operation} in the state `{path}`; `lukasa doctor` may tell more")]
     Failed {
-        /// What was wanted.
-        wanted: &'static str,
+        /// The operation that failed.
+        operation: &'static str,
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// The cause.
         source: BoxError,
     },
 }
@@ -98,35 +98,37 @@ impl StateError {
         }
     }
 
-    /// Says of a fault what was wanted, and of which database.
-    pub(crate) fn new(wanted: &'static str, path: &Path, fault: Fault) -> Self {
+    /// Adds the operation and the database to a fault.
+    pub(crate) fn new(operation: &'static str, path: &Path, fault: Fault) -> Self {
         let path = path.to_owned();
         match (fault.class(), fault) {
-            (_, Fault::Newer { found, known }) => Self::Newer { wanted, path, found, known },
+            (_, Fault::Newer { found, known }) => Self::Newer { operation, path, found, known },
             (Class::Unavailable, fault) => {
-                Self::Unavailable { wanted, path, source: fault.into_cause() }
+                Self::Unavailable { operation, path, source: fault.into_cause() }
             }
-            (Class::Full, fault) => Self::Full { wanted, path, source: fault.into_cause() },
-            (Class::Damaged, fault) => Self::Damaged { wanted, path, source: fault.into_cause() },
-            (Class::Busy, fault) => Self::Busy { wanted, path, source: fault.into_cause() },
-            (Class::Failed, fault) => Self::Failed { wanted, path, source: fault.into_cause() },
+            (Class::Full, fault) => Self::Full { operation, path, source: fault.into_cause() },
+            (Class::Damaged, fault) => {
+                Self::Damaged { operation, path, source: fault.into_cause() }
+            }
+            (Class::Busy, fault) => Self::Busy { operation, path, source: fault.into_cause() },
+            (Class::Failed, fault) => Self::Failed { operation, path, source: fault.into_cause() },
         }
     }
 }
 
-/// What happened, before it is said what was wanted.
+/// The cause of an error, before the operation is added.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
-    /// SQLite, or the library that speaks to it.
+    /// An error of SQLite or of the SQLite library.
     #[error(transparent)]
     Sql(#[from] sqlx::Error),
-    /// The file system, beside SQLite.
+    /// An error of the file system outside of SQLite.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The lock file stayed taken.
-    #[error("the lock beside the database stays taken")]
+    /// The lock file stayed locked by other processes.
+    #[error("the lock file of the database is held by another process")]
     Locked,
-    /// The schema is later than this program's.
+    /// The schema is later than the latest that this program knows.
     #[error("schema {found} is later than {known}")]
     Newer {
         /// Its schema.
@@ -134,30 +136,30 @@ pub(crate) enum Fault {
         /// The latest schema of this program.
         known: i64,
     },
-    /// The database answers, but not with a state.
+    /// The database opens, but its content is invalid.
     #[error("{0}")]
     Damaged(String),
-    /// A kept content does not have its digest.
-    #[error("the kept content {0} does not have its digest")]
+    /// The bytes of a stored content do not match its digest.
+    #[error("the stored bytes of revision {0} do not match their digest")]
     Digest(String),
-    /// The caller handed over bytes that are not those of the revision.
-    #[error("the bytes handed over for {0} are not those of their revision")]
+    /// The caller passed bytes that do not match their revision.
+    #[error("the bytes passed for revision {0} do not match it")]
     WrongBytes(String),
-    /// The change is settled.
+    /// The change is no longer open.
     #[error("change {0} is not open")]
     NotOpen(ChangeId),
-    /// The proposal is not there, or a person decided already.
-    #[error("the proposal {0} does not wait")]
+    /// The proposal does not exist or is already decided.
+    #[error("proposal {0} is not waiting")]
     ProposalDecided(ProposalId),
-    /// The row of a task that was begun holds what cannot be. It runs until it is failed.
-    #[error("a task that was begun cannot be read")]
+    /// A task was begun whose row cannot be decoded. It runs until it is failed.
+    #[error("the row of a running task cannot be decoded")]
     UnreadableTask,
-    /// Somebody else has the task, or it is over, or was done already.
-    #[error("this attempt at the task `{0}` has nothing more to change")]
+    /// Another attempt took over the task, or the task has ended or already has a change.
+    #[error("this attempt at the task `{0}` is no longer the running one")]
     StaleAttempt(String),
 }
 
-/// What a caller can do about a fault.
+/// The class of a fault, by what a caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Unavailable,
@@ -168,20 +170,20 @@ enum Class {
 }
 
 impl Fault {
-    /// Returns whether the database as a whole is damaged, and not one kept content.
+    /// Returns whether the database as a whole is damaged, not only one stored content.
     pub(crate) fn is_damage(&self) -> bool {
         self.class() == Class::Damaged && !matches!(self, Self::Digest(_))
     }
 
-    /// Tells whether SQLite could not make the files beside the database, or not write to them.
+    /// Returns whether SQLite could not create or write the files beside the database.
     pub(crate) fn is_unwritable(&self) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else { return false };
         let code = error.code().and_then(|code| code.parse::<i32>().ok());
-        // SQLITE_CANTOPEN and SQLITE_READONLY, with all that extends them (<https://sqlite.org/rescode.html>).
+        // SQLITE_CANTOPEN and SQLITE_READONLY, with all their extended codes (<https://sqlite.org/rescode.html>).
         code.is_some_and(|code| [14, 8].contains(&(code & 0xff)))
     }
 
-    /// Tells whether the same may succeed a little later.
+    /// Returns whether a retry a little later may succeed.
     pub(crate) fn is_busy(&self) -> bool {
         self.class() == Class::Busy
     }
@@ -216,8 +218,8 @@ impl Fault {
     }
 }
 
-/// Tells whether SQLite, which has no code of its own for it, says that a byte was flipped: where a file says
-/// which format it has, or in the name of a table or a column. All statements are ours and name what is there.
+/// Returns whether SQLite's message means a flipped byte, in a file's format number or in the name of a table or
+/// column. SQLite has no result code for that. All statements are our own and name only tables and columns that exist.
 fn is_damage_message(message: &str) -> bool {
     message == "unsupported file format"
         || message.starts_with("no such column: ")
@@ -237,7 +239,7 @@ fn class_of_io(kind: io::ErrorKind) -> Class {
     }
 }
 
-/// Sorts SQLite's extended result codes (<https://www.sqlite.org/rescode.html>).
+/// Maps SQLite's extended result codes (<https://www.sqlite.org/rescode.html>) to classes.
 fn class_of_code(code: i32) -> Class {
     const IOERR_SHMSIZE: i32 = 4874; // the shared memory could not grow: the disk is full
     const IOERR_CORRUPTFS: i32 = 8458;
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_says_what_was_wanted_and_what_to_do() {
+    fn every_error_names_the_operation_and_what_to_do() {
         check(
             Fault::Io(io::ErrorKind::PermissionDenied.into()),
             MemoryErrorCode::StorageFailed,
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn sqlite_codes_are_sorted_by_what_can_be_done() {
+    fn sqlite_codes_are_mapped_to_classes() {
         use Class::{Busy, Damaged, Failed, Full, Unavailable};
         let classes = [5, 261, 13, 4874, 11, 267, 26, 14, 1288, 10, 522, 1, 19].map(class_of_code);
         assert_eq!(

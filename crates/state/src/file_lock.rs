@@ -1,11 +1,11 @@
 //! Advisory locks on files, between processes.
 //!
-//! The operating system ties such a lock to an open file: it is released when its holder dies, and it serves waiting
-//! processes itself. Every acquisition opens the file for itself. Two acquisitions in one process so exclude each other
-//! too, and the release of one never releases the other, not even one whose caller stopped waiting for it.
+//! The operating system ties such a lock to an open file, releases it when its holder dies, and queues waiting
+//! processes. Every acquisition opens the file separately. So two acquisitions in one process exclude each other too,
+//! and releasing one never releases the other. That holds even for an acquisition whose caller stopped waiting.
 //!
-//! A lock file that was removed or replaced does not exclude later processes. An acquisition notices that and locks the
-//! file that is at the path then; a holder asks [`FileLockGuard::is_current`].
+//! A lock file that was removed or replaced does not exclude later processes. An acquisition detects that and locks the
+//! file that is at the path now. A holder calls [`FileLockGuard::is_current`].
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -15,26 +15,26 @@ use tokio::sync::oneshot;
 
 use crate::private_files::{create_private_folder, is_same_file, open_private_file};
 
-/// How a lock is held.
+/// The mode of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Together with other shared holders.
+    /// Held together with other shared holders.
     Shared,
-    /// By one holder alone.
+    /// Held by one holder alone.
     Exclusive,
 }
 
-/// Why a lock cannot be acquired. That another holder has it is no error.
+/// An error of a lock file. A lock that another holder has is not an error.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot lock `{path}`")]
 pub struct FileLockError {
     /// The lock file.
     pub path: PathBuf,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 
-/// A lock that is a file. Cheap to clone; nothing is opened or made before it is acquired.
+/// A lock kept in a file. Cheap to clone; no file is opened or created before it is acquired.
 #[derive(Clone, Debug)]
 pub struct FileLock {
     path: PathBuf,
@@ -42,32 +42,32 @@ pub struct FileLock {
 }
 
 impl FileLock {
-    /// Returns the lock at a path. Its folder must exist when it is acquired.
+    /// Returns the lock at a path. Its folder must exist when the lock is acquired.
     pub fn new(path: PathBuf) -> Self {
         Self { path, makes_folder: false }
     }
 
-    /// Returns the lock at a path, which makes its folder when it is acquired, for the owner alone.
+    /// Returns the lock at a path. Acquiring it creates its folder, for the owner alone.
     pub fn with_folder(path: PathBuf) -> Self {
         Self { path, makes_folder: true }
     }
 
-    /// Returns the lock file.
+    /// Returns the path of the lock file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Tries to acquire the lock without waiting; `None` if it is held.
+    /// Tries to acquire the lock without waiting; `None` if another holder has it.
     pub fn try_acquire(&self, mode: LockMode) -> Result<Option<FileLockGuard>, FileLockError> {
         self.try_lock(mode).map_err(|source| self.error(source))
     }
 
-    /// Acquires the lock, and waits as long as it is held.
+    /// Acquires the lock, waiting until it is free.
     pub async fn acquire(&self, mode: LockMode) -> Result<FileLockGuard, FileLockError> {
         self.wait(mode).await.map_err(|source| self.error(source))
     }
 
-    /// Tells whether the lock is held exclusively. Makes no file.
+    /// Returns whether the lock is held exclusively. Creates no file.
     #[expect(clippy::disallowed_methods, reason = "a file that does not exist must not be made")]
     pub fn is_held(&self) -> Result<bool, FileLockError> {
         let probe = || match File::open(&self.path) {
@@ -92,9 +92,9 @@ impl FileLock {
         Err(always_replaced())
     }
 
-    /// Waits for a lock that is held in a thread of its own: that may take as long as another process works, and the
-    /// end of the program waits for the threads of a pool but not for this one. If the caller stops waiting, the guard
-    /// that still arrives is dropped.
+    /// Waits for a held lock on a dedicated thread. The wait may take as long as another process works, and program
+    /// exit waits for the threads of a pool but not for this one. If the caller stops waiting, the guard that still
+    /// arrives is dropped.
     async fn wait(&self, mode: LockMode) -> io::Result<FileLockGuard> {
         let lock = self.clone();
         let free = tokio::task::spawn_blocking(move || lock.try_lock(mode));
@@ -146,14 +146,14 @@ impl FileLock {
     }
 }
 
-/// How many lock files one acquisition opens, each of which was replaced before it was locked.
+/// Maximum number of lock files that one acquisition opens if each is replaced before it is locked.
 const LOCK_FILES_TRIED_MAX: usize = 100;
 
 fn always_replaced() -> io::Error {
-    io::Error::other("the lock file is replaced again and again")
+    io::Error::other("the lock file was replaced on every attempt")
 }
 
-/// A lock that is held; dropping it releases the lock.
+/// A held lock; dropping it releases the lock.
 #[derive(Debug)]
 #[must_use = "dropping the guard releases the lock"]
 pub struct FileLockGuard {
@@ -172,7 +172,7 @@ impl FileLockGuard {
         &self.path
     }
 
-    /// Tells whether the held file is still at its path. If it is not, the next process locks another.
+    /// Returns whether the locked file is still at its path. If not, the next process locks another file.
     pub fn is_current(&self) -> bool {
         is_same_file(&self.path, &self.file)
     }
@@ -180,8 +180,8 @@ impl FileLockGuard {
 
 impl Drop for FileLockGuard {
     fn drop(&mut self) {
-        // Not left to the closing of the file: a child that is being started may have it open too. An error leaves
-        // the lock held until this process ends, which is the safe side.
+        // Explicit, because closing the file may not release the lock: a child process that is being started may have
+        // it open too. On an error the lock stays held until this process ends, which is the safe side.
         if let Err(error) = self.file.unlock() {
             tracing::warn!(path = %self.path.display(), %error, "cannot release a lock");
         }

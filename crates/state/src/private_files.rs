@@ -1,6 +1,7 @@
-//! Files and folders that their owner alone may use: lock files, and what else Lukasa keeps on this host.
+//! Files and folders that only their owner may use: lock files and other files that Lukasa keeps on this host.
 //!
-//! No memory is among them. What is made here is made with its mode, so that no other account can open it in between.
+//! Memory files are not among them. Each file is created with its final mode, so that no other account can open it in
+//! between.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,7 +21,7 @@ const FILE_MODE: u32 = 0o600;
 /// The mode of a private folder.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Makes a folder, and the missing ones above it, for its owner alone. Returns once they are safe on the disk.
+/// Creates a folder and its missing parents, for the owner alone. Returns once they are durable.
 pub fn create_private_folder(path: &Path) -> io::Result<()> {
     let is_missing = |path: &&Path| fs::symlink_metadata(path).is_err();
     let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
@@ -28,14 +29,14 @@ pub fn create_private_folder(path: &Path) -> io::Result<()> {
     missing.iter().try_for_each(|folder| sync_parent(folder))
 }
 
-/// Makes the name of a file or folder safe on the disk.
+/// Makes the name of a file or folder durable.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // A file system that synchronizes no folders, and a folder that may be written and not read, have nothing
-        // better to offer.
+        // Some file systems cannot synchronize folders, and a folder may be writable but not readable. Neither offers a
+        // better way.
         Err(error)
             if matches!(
                 error.kind(),
@@ -48,28 +49,28 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a private file for reading and writing; makes it if it does not exist.
+/// Opens a private file for reading and writing; creates it if it does not exist.
 pub fn open_private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)
 }
 
-/// Makes a private file and opens it for writing. Fails if something exists at the path.
+/// Creates a private file and opens it for writing. Fails if something exists at the path.
 pub fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
 }
 
-/// Opens a private file for adding to its end; makes it if it does not exist.
+/// Opens a private file for appending; creates it if it does not exist.
 pub fn append_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(path)
 }
 
-/// Takes a file or socket that exists away from all accounts but its owner's.
+/// Restricts an existing file or socket to its owner.
 pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(FILE_MODE))
 }
 
-/// Tells whether an open file is still the one at a path, which may be a link, as it may when the file is opened.
+/// Returns whether an open file is still the one at a path. The path may be a link, as it may when the file is opened.
 pub(crate) fn is_same_file(path: &Path, file: &File) -> bool {
     let Ok(at_path) = fs::metadata(path) else { return false };
     file.metadata().is_ok_and(|ours| (at_path.dev(), at_path.ino()) == (ours.dev(), ours.ino()))

@@ -1,11 +1,11 @@
-//! The rows of proposals: changes that wait for a person, and what the person decided.
+//! Rows of proposals: changes that wait for a person, and the person's decisions.
 
 use memory::change::{ChangeId, RootKey, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::proposal::{ProposalId, ProposalStatus};
 
-/// A proposal that is to wait.
+/// A proposal to be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewProposal {
     /// When it was made.
@@ -14,49 +14,49 @@ pub struct NewProposal {
     pub origin: String,
     /// The task that made it.
     pub task: Option<String>,
-    /// A digest by which the same proposal is recognized.
+    /// Digest that identifies equal proposals.
     pub digest: Revision,
-    /// How far its new text may be trusted.
+    /// Trust of its new text.
     pub trust: Trust,
-    /// The roots of the memories that it names, in order and each once.
+    /// Roots of the memories that it names, in order and without duplicates.
     pub roots: Vec<RootKey>,
     /// The proposal, as JSON.
     pub proposal: String,
 }
 
-/// A proposal as it is kept.
+/// A stored proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProposalRow {
     /// Its number.
     pub id: ProposalId,
     /// The proposal as it was added.
     pub new: NewProposal,
-    /// How far it is.
+    /// Waiting, accepted or rejected.
     pub status: ProposalStatus,
-    /// When a person decided.
+    /// Time of the person's decision.
     pub decided_at: Option<Timestamp>,
     /// The change that accepting it made.
     pub change: Option<ChangeId>,
 }
 
-/// What became of proposals that were to be added.
+/// The result of adding proposals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddedProposals {
-    /// The numbers of those that wait now, in the order in which they were given.
+    /// Numbers of the added proposals, in the order of the input.
     pub ids: Vec<ProposalId>,
-    /// How many wait already, were made by the same task before, or were rejected by a person.
+    /// Number of skipped ones that already wait, were made by the same task or were rejected.
     pub already_known: usize,
-    /// How many were left out, because as many as may wait about the same roots do.
+    /// Number of skipped ones because the limit of waiting proposals about the same roots is reached.
     pub left_out: usize,
 }
 
-/// Which waiting proposals to return.
+/// A query for waiting proposals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProposalQuery {
-    /// Only those that name memories of these roots alone.
+    /// Only proposals whose memories are all in these roots.
     pub roots: Vec<RootKey>,
     /// Only those with a larger number: the cursor.
     pub after: Option<ProposalId>,
-    /// At most so many.
+    /// The maximum number of results.
     pub max: usize,
 }

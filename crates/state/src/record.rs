@@ -1,4 +1,4 @@
-//! The records that go into and come out of the state.
+//! The records that go into and come out of [`HistoryStore`](crate::HistoryStore).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,38 +15,38 @@ use memory::usage::Usage;
 /// A change that is about to happen.
 #[derive(Clone, Debug)]
 pub struct NewChange {
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// What is done.
+    /// The kind of operation.
     pub kind: ChangeKind,
-    /// By whom.
+    /// The author of the change, and the door it came through.
     pub provenance: Provenance,
-    /// Which attempt at the task that it is made for makes it. Unless that one runs and the task has no
-    /// change yet, nothing is recorded.
+    /// The number of the task attempt that makes the change. If that attempt no longer runs or the task already has a
+    /// change, nothing is recorded.
     pub attempt: Option<u32>,
-    /// The proposal that it accepts. Unless that one waits, nothing is recorded.
+    /// The proposal that the change accepts. If it is not waiting, nothing is recorded.
     pub accepts: Option<ProposalId>,
-    /// The change that it takes back.
+    /// The change that this one undoes.
     pub undoes: Option<ChangeId>,
-    /// A folder taken as a whole.
+    /// The folder that is moved or removed as a whole.
     pub folder: Option<FolderChange>,
-    /// What becomes of each memory, in order.
+    /// The changed files, in order.
     pub files: Vec<NewFileChange>,
     /// Uses to count in the same transaction, under the paths that are valid afterwards.
     pub uses: Vec<UseEvent>,
 }
 
-/// What becomes of one memory, with its bytes.
+/// The change of one file, with its bytes.
 #[derive(Clone, Debug)]
 pub struct NewFileChange {
-    /// What becomes of it.
+    /// The change without bytes.
     pub change: FileChange,
-    /// Its bytes before, to be kept for undo; `None` if there were none or they are too large.
+    /// Bytes before, kept for undo; `None` if there were none or they are too large.
     pub before: Option<Arc<[u8]>>,
-    /// Its bytes after; `None` if it is removed or only moved.
+    /// Bytes after; `None` if the file is removed or only moved.
     pub after: Option<Arc<[u8]>>,
-    /// Whether its text after waits for a person: it was written under the influence of text that came with a repository,
-    /// or by a background review; see [`State::influenced`](crate::HistoryStore::influenced_revisions).
+    /// Whether the text after waits for a person's review. It was influenced by text that came with a repository, or
+    /// written by a background review; see [`influenced_revisions`](crate::HistoryStore::influenced_revisions).
     pub influenced: bool,
 }
 
@@ -55,54 +55,54 @@ pub struct NewFileChange {
 pub struct OpenChange {
     /// The change.
     pub change: MemoryChange,
-    /// The new bytes of those files of the change that were written, in the order of its files.
+    /// New bytes of the files that the change wrote, in the order of its files.
     pub files: Vec<OpenFile>,
 }
 
 /// The new bytes of one file of an open change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFile {
-    /// Which of the change's files.
+    /// Index of the file in the change.
     pub index: usize,
-    /// Its bytes after.
+    /// Bytes after.
     pub bytes: Vec<u8>,
 }
 
-/// What was last recorded of a memory in one place.
+/// The last recorded state of a memory in one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its path.
     pub path: RelativePath,
-    /// Its bytes' digest; `None` when it was removed.
+    /// Digest of its bytes; `None` if it was removed.
     pub revision: Option<Revision>,
-    /// How far its text may be trusted.
+    /// Trust of its text.
     pub trust: Trust,
     /// The change that left it so.
     pub change: ChangeId,
 }
 
-/// What a change did to the memory that lay at a path after it.
+/// The effect of a change on the memory that is at a path after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathChange {
     /// The path.
     pub path: RelativePath,
     /// The change.
     pub id: ChangeId,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// Who made it.
+    /// The author of the change.
     pub actor: Actor,
-    /// The model that asked for it.
+    /// The model that requested it.
     pub model: Option<String>,
-    /// The digest of the bytes before; none when nothing was there, at this path or at the one that it had before.
+    /// Digest of the bytes before; `None` if no file was at this path or at its former one.
     pub before: Option<Revision>,
-    /// The digest of the bytes after; none when it was removed.
+    /// Digest of the bytes after; `None` if the file was removed.
     pub after: Option<Revision>,
-    /// How far the text may be trusted since then.
+    /// Trust of the text since then.
     pub trust: Trust,
 }
 
-/// Which changes to return.
+/// A query for changes.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeQuery {
     /// Only changes in one of these places; empty means in any.
@@ -113,59 +113,59 @@ pub struct ChangeQuery {
     pub task: Option<String>,
     /// Only changes of this session of a host.
     pub session: Option<String>,
-    /// Only changes by this one.
+    /// Only changes by this actor.
     pub actor: Option<Actor>,
     /// Only changes at or after this time.
     pub since: Option<Timestamp>,
     /// Only changes at or before this time.
     pub until: Option<Timestamp>,
-    /// Only changes before this one: the cursor.
+    /// Only changes with a lower number: the cursor.
     pub before: Option<ChangeId>,
-    /// Only changes after this one.
+    /// Only changes with a higher number.
     pub after: Option<ChangeId>,
-    /// At most so many.
+    /// The maximum number of results.
     pub max: usize,
 }
 
 /// One use of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UseEvent {
-    /// Whose memory.
+    /// Identity of the memory's root.
     pub identity: String,
-    /// Which one.
+    /// Path of the memory.
     pub path: RelativePath,
-    /// When.
+    /// Time of the use.
     pub at: Timestamp,
-    /// Whether the use wrote it.
+    /// Whether the use was a write.
     pub is_write: bool,
 }
 
-/// What a person and their agents made of a memory on this host.
+/// The pin and the usage of a memory on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
     /// Its path.
     pub path: RelativePath,
     /// Whether a person pinned it.
     pub pinned: bool,
-    /// How often it was used.
+    /// Use counts and times.
     pub usage: Usage,
 }
 
-/// How much history to keep: whatever is within both bounds. Decided proposals are kept as long.
+/// The bounds of the kept history; both apply. Decided proposals are kept for the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// How long.
+    /// Maximum age.
     pub age: Duration,
-    /// How many stored bytes of earlier contents.
+    /// Maximum stored bytes of earlier contents.
     pub bytes: u64,
 }
 
-/// What a pruning dropped.
+/// The amounts that a pruning dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
-    /// Changes.
+    /// Dropped changes.
     pub changes: u64,
-    /// Stored bytes.
+    /// Dropped stored bytes.
     pub bytes: u64,
 }
 
@@ -178,9 +178,9 @@ pub struct Stats {
     pub open: u64,
     /// Stored bytes of contents, compressed.
     pub content_bytes: u64,
-    /// Tasks that are kept, finished ones included.
+    /// Stored tasks, finished ones included.
     pub tasks: u64,
-    /// Sessions that were not ended.
+    /// Sessions that have not ended.
     pub sessions: u64,
     /// Bytes of the database on disk.
     pub database_bytes: u64,

@@ -1,9 +1,11 @@
-//! The state in one SQLite file.
+//! The state in one SQLite file, shared by several processes.
 //!
-//! Nothing is opened before the first call, and no file is made before the first write. One
-//! connection writes, a few read; each is taken out of its place for the length of one call, so a call
-//! that is cancelled closes its connection, which rolls its transaction back. Several processes share
-//! the file. The call that finds it damaged has it repaired or set aside, and is tried once more.
+//! No connection is opened before the first call, and no file is created before the first write. One connection writes,
+//! up to [`READ_CONNECTIONS_MAX`] read. A call takes a connection out of the pool while it runs. So cancelling a call
+//! closes its connection, which rolls its transaction back.
+//!
+//! A call that finds the database damaged repairs it or sets it aside, and is retried once. The submodules hold the
+//! SQL; this module holds the pool, the lock between processes and the repair.
 
 mod batch;
 mod changes;
@@ -55,27 +57,27 @@ use crate::sqlite::file::FileId;
 use crate::sqlite::open::{OpenConnection, ReaderState};
 use crate::sqlite::prune::Pruning;
 
-/// Changes after whose settling the log is copied back. What is written over the beginning of the log
-/// again is synchronized in less time than what makes the log longer.
+/// Number of durable changes after which the log is checkpointed. Overwriting the beginning of the log synchronizes
+/// faster than growing it.
 const CHANGES_PER_CHECKPOINT: usize = 64;
 
-/// Readers at the same time: each is a connection with a thread and a cache of its own, and more of them
-/// than the machine has cores gain nothing. Whoever comes when there are as many waits for one to end.
+/// Maximum number of concurrent readers. Each is a connection with its own thread and cache, and more readers than
+/// cores gain nothing. Further readers wait until one ends.
 const READ_CONNECTIONS_MAX: usize = 8;
 
-/// Readers that stay open while nobody reads.
+/// Maximum number of idle readers that stay open.
 const IDLE_READERS_MAX: usize = 2;
 
 const _: () = assert!(IDLE_READERS_MAX < READ_CONNECTIONS_MAX);
 
-/// Makes what [`SqliteState::read`] and [`SqliteState::write`] run of a function and its arguments: it passes them on
-/// with the connection, and returns that with the answer. No function can do so: the future of a closure that borrows
-/// its argument cannot be required to be `Send`.
+/// Makes the `work` that [`SqliteState::read`] and [`SqliteState::write`] run from a function and its arguments. The
+/// work passes the connection to the function and returns it with the result. A macro, because the future of a closure
+/// that borrows its argument cannot be required to be `Send`.
 macro_rules! call {
     ($function:path $(, $argument:expr)* $(,)?) => {
         move |mut connection| async move {
-            let answer = $function(&mut connection $(, $argument)*).await;
-            (connection, answer)
+            let result = $function(&mut connection $(, $argument)*).await;
+            (connection, result)
         }
     };
 }
@@ -85,41 +87,43 @@ use call;
 #[derive(Debug)]
 pub struct SqliteState {
     path: PathBuf,
-    /// The connection that writes, taken out while it does.
+    /// The writing connection; taken out while a call uses it.
     writer: tokio::sync::Mutex<Option<OpenConnection>>,
-    /// Held by the next of those who write in their own turn; the others wait here, and not for the writer.
+    /// Held by the next writer of normal priority. The others wait here and not for `writer`, so that a writer of high
+    /// priority passes them.
     writer_queue: tokio::sync::Mutex<()>,
-    /// One for each reader that may be at work.
+    /// One permit for each concurrent reader.
     readers: tokio::sync::Semaphore,
+    /// Readers to be used again.
     idle_readers: Mutex<Vec<OpenConnection>>,
     last_repair: Mutex<Option<StateRepair>>,
-    /// Whether reading may repair or migrate what it finds.
+    /// Whether reads may repair or migrate the database.
     may_repair: bool,
-    /// Changes settled since the log was last copied back.
+    /// Changes made durable since the last checkpoint.
     durable_since_checkpoint: AtomicUsize,
 }
 
-/// When a call writes that comes while others wait.
+/// The priority of a writer while others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Priority {
-    /// After those that came before.
+    /// After the writers that came before.
     Normal,
-    /// Before those, but for one: somebody waits for the answer, and most of them are the work behind
-    /// answers that were given.
+    /// Before waiting writers of normal priority, except the next one: a caller waits for the result. Most other
+    /// writers are background work whose caller already has an answer.
     High,
 }
 
-/// What a call made of its connection: the connection, to be used again, and the answer.
+/// A connection to be used again, and the result of the call that used it.
 type ConnectionResult<T> = (SqliteConnection, Result<T, Fault>);
 
-/// The place of one who reads.
+/// The pool slot of a reader while a call uses its connection.
 struct PooledReader<'state> {
     file: FileId,
     is_reusable: bool,
     _permit: SemaphorePermit<'state>,
 }
 
-/// The place of the one who writes. The lock file is released before the place is.
+/// The pool slot of the writer while a call uses its connection. The lock file is released before the slot.
 struct PooledWriter<'state> {
     file: FileId,
     _lock: FileLockGuard,
@@ -127,7 +131,7 @@ struct PooledWriter<'state> {
 }
 
 impl PooledWriter<'_> {
-    /// Ends the writing: the next one has the connection, if what was done with it went well.
+    /// Returns the connection to the pool, or closes it if the call failed.
     async fn release(mut self, connection: SqliteConnection, is_sound: bool) {
         if is_sound {
             *self.writer = Some(OpenConnection { connection, file: self.file, is_reusable: true });
@@ -139,8 +143,8 @@ impl PooledWriter<'_> {
 }
 
 impl SqliteState {
-    /// Returns the state in the database at `path`. Opens and makes nothing; the folder must be there
-    /// when something is written.
+    /// Returns the state in the database at `path`. Opens and creates nothing; the folder must exist when something is
+    /// written.
     pub fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -154,15 +158,15 @@ impl SqliteState {
         }
     }
 
-    /// Returns a state whose reading neither repairs nor migrates: what is not ready has nothing to
-    /// read. For a look that nobody asked for, as a shell's that completes a word.
+    /// Returns a state whose reads neither repair nor migrate: an unready database reads as empty. For reads that no
+    /// user requested, such as shell completion.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.may_repair = false;
         self
     }
 
-    /// Returns where the database is.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -172,20 +176,20 @@ impl SqliteState {
         self.last_repair.lock().clone()
     }
 
-    /// Repairs the database if [`HistoryStore::check`] finds anything wrong: in place, if only indexes are damaged or rows
-    /// contradict each other. Otherwise it sets the database aside and starts an empty one.
+    /// Repairs the database if [`HistoryStore::check`] finds a problem. Damaged indexes and contradicting rows are
+    /// repaired in place; otherwise the database is set aside and an empty one is started.
     pub async fn repair(&self) -> Result<Option<StateRepair>, StateError> {
         self.repair_exclusive(CheckDepth::Full).await.map_err(|fault| self.fault("repair", fault))
     }
 
-    fn fault(&self, wanted: &'static str, fault: Fault) -> StateError {
-        StateError::new(wanted, &self.path, fault)
+    fn fault(&self, operation: &'static str, fault: Fault) -> StateError {
+        StateError::new(operation, &self.path, fault)
     }
 
-    /// Runs `work` on a connection that reads. Without a database there is nothing to read.
+    /// Runs `work` on a reading connection. Returns the default value if there is no database.
     async fn read<T, Work, Running>(
         &self,
-        wanted: &'static str,
+        operation: &'static str,
         work: Work,
     ) -> Result<T, StateError>
     where
@@ -193,13 +197,13 @@ impl SqliteState {
         Running: Future<Output = ConnectionResult<T>> + Send,
         T: Default + Send,
     {
-        Ok(self.read_if_exists(wanted, work).await?.unwrap_or_default())
+        Ok(self.read_if_exists(operation, work).await?.unwrap_or_default())
     }
 
-    /// Runs `work` on a connection that reads. `None` if there is no database.
+    /// Runs `work` on a reading connection. `None` if there is no database.
     async fn read_if_exists<T, Work, Running>(
         &self,
-        wanted: &'static str,
+        operation: &'static str,
         work: Work,
     ) -> Result<Option<T>, StateError>
     where
@@ -209,21 +213,21 @@ impl SqliteState {
     {
         let mut was_repaired = false;
         loop {
-            let answer = match self.acquire_reader().await {
-                Ok(Some((connection, seat))) => {
-                    let (connection, answer) = work(connection).await;
-                    self.release_reader(connection, seat, answer.is_ok()).await;
-                    answer.map(Some)
+            let result = match self.acquire_reader().await {
+                Ok(Some((connection, pooled))) => {
+                    let (connection, result) = work(connection).await;
+                    self.release_reader(connection, pooled, result.is_ok()).await;
+                    result.map(Some)
                 }
                 Ok(None) => Ok(None),
                 Err(fault) => Err(fault),
             };
-            match answer {
-                Ok(answer) => return Ok(answer),
+            match result {
+                Ok(result) => return Ok(result),
                 Err(fault) if self.may_repair => {
-                    self.repair_once(wanted, fault, &mut was_repaired).await?;
+                    self.repair_once(operation, fault, &mut was_repaired).await?;
                 }
-                Err(fault) => return Err(self.fault(wanted, fault)),
+                Err(fault) => return Err(self.fault(operation, fault)),
             }
         }
     }
@@ -239,21 +243,21 @@ impl SqliteState {
     async fn release_reader(
         &self,
         connection: SqliteConnection,
-        seat: PooledReader<'_>,
+        pooled: PooledReader<'_>,
         is_sound: bool,
     ) {
-        if !is_sound || !seat.is_reusable {
+        if !is_sound || !pooled.is_reusable {
             return open::close(connection).await;
         }
         let mut idle = self.idle_readers.lock();
         if idle.len() < IDLE_READERS_MAX {
-            idle.push(OpenConnection { connection, file: seat.file, is_reusable: true });
+            idle.push(OpenConnection { connection, file: pooled.file, is_reusable: true });
         }
     }
 
     async fn open_reader(&self) -> Result<Option<OpenConnection>, Fault> {
         let file = file::file_id(&self.path)?;
-        // A reader of a file that is gone from here is dropped, which closes it.
+        // The file at the path was replaced: this reader is dropped, which closes it.
         while let Some(idle) = self.idle_readers.lock().pop() {
             if Some(idle.file) == file {
                 return Ok(Some(idle));
@@ -273,10 +277,10 @@ impl SqliteState {
         }
     }
 
-    /// Runs `work` on the connection that writes, and makes the database if there is none.
+    /// Runs `work` on the writing connection. Creates the database if there is none.
     async fn write<T, Work, Running>(
         &self,
-        wanted: &'static str,
+        operation: &'static str,
         work: Work,
     ) -> Result<T, StateError>
     where
@@ -284,13 +288,13 @@ impl SqliteState {
         Running: Future<Output = ConnectionResult<T>> + Send,
         T: Send,
     {
-        self.write_in(Priority::Normal, wanted, work).await
+        self.write_in(Priority::Normal, operation, work).await
     }
 
-    /// Runs `work` on the connection that writes if there is a database: what only removes need not make one.
+    /// Runs `work` on the writing connection if there is a database. For work that only removes rows.
     async fn write_if_exists<T, Work, Running>(
         &self,
-        wanted: &'static str,
+        operation: &'static str,
         work: Work,
     ) -> Result<T, StateError>
     where
@@ -298,13 +302,13 @@ impl SqliteState {
         Running: Future<Output = ConnectionResult<T>> + Send,
         T: Default + Send,
     {
-        if self.exists(wanted)? { self.write(wanted, work).await } else { Ok(T::default()) }
+        if self.exists(operation)? { self.write(operation, work).await } else { Ok(T::default()) }
     }
 
     async fn write_in<T, Work, Running>(
         &self,
-        turn: Priority,
-        wanted: &'static str,
+        priority: Priority,
+        operation: &'static str,
         work: Work,
     ) -> Result<T, StateError>
     where
@@ -314,42 +318,42 @@ impl SqliteState {
     {
         let mut was_repaired = false;
         loop {
-            let answer = match self.acquire_writer(turn).await {
-                Ok((connection, seat)) => {
-                    let (connection, answer) = work(connection).await;
-                    seat.release(connection, answer.is_ok()).await;
-                    answer
+            let result = match self.acquire_writer(priority).await {
+                Ok((connection, pooled)) => {
+                    let (connection, result) = work(connection).await;
+                    pooled.release(connection, result.is_ok()).await;
+                    result
                 }
                 Err(fault) => Err(fault),
             };
-            match answer {
-                Ok(answer) => return Ok(answer),
-                Err(fault) => self.repair_once(wanted, fault, &mut was_repaired).await?,
+            match result {
+                Ok(result) => return Ok(result),
+                Err(fault) => self.repair_once(operation, fault, &mut was_repaired).await?,
             }
         }
     }
 
-    /// Repairs the database if the fault is damage and the call did not repair it before. Any other fault is the
-    /// answer.
+    /// Repairs the database if the fault is damage and this call has not repaired it before. Returns any other fault
+    /// as the error.
     async fn repair_once(
         &self,
-        wanted: &'static str,
+        operation: &'static str,
         fault: Fault,
         was_repaired: &mut bool,
     ) -> Result<(), StateError> {
         if *was_repaired || !fault.is_damage() {
-            return Err(self.fault(wanted, fault));
+            return Err(self.fault(operation, fault));
         }
         *was_repaired = true;
         self.repair_exclusive(CheckDepth::Pages)
             .await
-            .map_err(|fault| self.fault(wanted, fault))?;
+            .map_err(|fault| self.fault(operation, fault))?;
         Ok(())
     }
 
-    /// Waits for the writer.
-    async fn lock_writer(&self, turn: Priority) -> MutexGuard<'_, Option<OpenConnection>> {
-        let _next = match turn {
+    /// Acquires the writer, in order of priority.
+    async fn lock_writer(&self, priority: Priority) -> MutexGuard<'_, Option<OpenConnection>> {
+        let _next = match priority {
             Priority::Normal => Some(self.writer_queue.lock().await),
             Priority::High => None,
         };
@@ -358,13 +362,13 @@ impl SqliteState {
 
     async fn acquire_writer(
         &self,
-        turn: Priority,
+        priority: Priority,
     ) -> Result<(SqliteConnection, PooledWriter<'_>), Fault> {
-        let mut writer = self.lock_writer(turn).await;
+        let mut writer = self.lock_writer(priority).await;
         loop {
             self.open_writer(&mut writer).await?;
             let lock = file::lock(&self.path, LockMode::Shared).await?;
-            // Looked at under the lock: from here on no process sets the file aside.
+            // Compared under the lock: while it is held, no process sets the file aside.
             let Some(OpenConnection { connection, file, .. }) = writer.take() else { continue };
             if file::file_id(&self.path)? == Some(file) {
                 return Ok((connection, PooledWriter { file, _lock: lock, writer }));
@@ -372,7 +376,7 @@ impl SqliteState {
         }
     }
 
-    /// Sees to it that the writer is open on the file that stands at the path.
+    /// Opens the writer unless it is open on the file that is at the path now.
     async fn open_writer(&self, writer: &mut Option<OpenConnection>) -> Result<(), Fault> {
         let file = file::file_id(&self.path)?;
         if writer.as_ref().is_some_and(|opened| Some(opened.file) == file) {
@@ -384,8 +388,8 @@ impl SqliteState {
         Ok(())
     }
 
-    /// Checks the database under the lock that no other process shares, and repairs it. `None` if it is sound,
-    /// such as after another process repaired it.
+    /// Checks the database under the exclusive lock, and repairs it. `None` if it is sound, for instance because
+    /// another process repaired it.
     fn repair_exclusive(
         &self,
         depth: CheckDepth,
@@ -409,28 +413,28 @@ impl SqliteState {
         })
     }
 
-    /// Copies the log back into the database, as far as readers let it be. SQLite would do so itself
-    /// on the way of some later write.
+    /// Copies the log back into the database, as far as readers permit. Otherwise SQLite would do so during some later
+    /// write.
     async fn checkpoint(&self) {
-        const WANTED: &str = "copy the log back";
+        const OPERATION: &str = "checkpoint the database";
         let copy = async |mut connection: SqliteConnection| {
-            let answer =
+            let result =
                 sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
-            (connection, answer.map(drop).map_err(Fault::from))
+            (connection, result.map(drop).map_err(Fault::from))
         };
-        // First beside those who write, which takes long and keeps nobody waiting. Then what they added
-        // meanwhile: only a log that is copied back whole is begun anew.
-        let copied = match self.read(WANTED, copy).await {
-            Ok(()) => self.write_if_exists(WANTED, copy).await,
+        // First alongside other writers, which takes long but blocks none of them. Then with the writer, for what was
+        // added meanwhile: SQLite restarts the log only after it is copied back in full.
+        let copied = match self.read(OPERATION, copy).await {
+            Ok(()) => self.write_if_exists(OPERATION, copy).await,
             Err(error) => Err(error),
         };
         if let Err(error) = copied {
-            tracing::debug!(%error, "the log stays as it is");
+            tracing::debug!(%error, "checkpoint failed; a later one retries");
         }
     }
 
-    fn exists(&self, wanted: &'static str) -> Result<bool, StateError> {
-        let found = file::file_id(&self.path).map_err(|fault| self.fault(wanted, fault))?;
+    fn exists(&self, operation: &'static str) -> Result<bool, StateError> {
+        let found = file::file_id(&self.path).map_err(|fault| self.fault(operation, fault))?;
         Ok(found.is_some())
     }
 }
@@ -443,21 +447,21 @@ impl HistoryStore for SqliteState {
     }
 
     async fn abort_change(&self, id: ChangeId) -> Result<(), StateError> {
-        self.write_if_exists("take back a change", call!(record::abort_change, id)).await
+        self.write_if_exists("withdraw a change", call!(record::abort_change, id)).await
     }
 
     async fn raise_change_number(&self, given: ChangeId) -> Result<(), StateError> {
-        self.write("number changes", call!(record::raise_change_number, given)).await
+        self.write("raise the number of changes", call!(record::raise_change_number, given)).await
     }
 
     async fn mark_durable(&self, ids: &[ChangeId]) -> Result<(), StateError> {
         if ids.is_empty() {
             return Ok(());
         }
-        self.write_if_exists("settle changes", call!(record::mark_durable, ids)).await?;
-        let settled =
+        self.write_if_exists("mark changes as durable", call!(record::mark_durable, ids)).await?;
+        let durable =
             self.durable_since_checkpoint.fetch_add(ids.len(), Ordering::Relaxed) + ids.len();
-        if settled >= CHANGES_PER_CHECKPOINT {
+        if durable >= CHANGES_PER_CHECKPOINT {
             self.durable_since_checkpoint.store(0, Ordering::Relaxed);
             self.checkpoint().await;
         }
@@ -469,21 +473,22 @@ impl HistoryStore for SqliteState {
     }
 
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
-        self.read("read what was last recorded", call!(record::heads, place, after)).await
+        self.read("read the heads", call!(record::heads, place, after)).await
     }
 
     async fn recorded_revisions(
         &self,
         identity: &str,
     ) -> Result<HashMap<Revision, Trust>, StateError> {
-        self.read("read what was recorded", call!(record::recorded_revisions, identity)).await
+        self.read("read the recorded revisions", call!(record::recorded_revisions, identity)).await
     }
 
     async fn influenced_revisions(
         &self,
         identity: &str,
     ) -> Result<HashMap<Revision, ChangeId>, StateError> {
-        self.read("read what was influenced", call!(record::influenced_revisions, identity)).await
+        self.read("read the influenced revisions", call!(record::influenced_revisions, identity))
+            .await
     }
 
     async fn last_changes(
@@ -504,7 +509,7 @@ impl HistoryStore for SqliteState {
     }
 
     async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError> {
-        self.read("read kept bytes", call!(content::load, revision)).await
+        self.read("read the content of a revision", call!(content::load, revision)).await
     }
 
     async fn add_uses(&self, uses: &[UseEvent]) -> Result<(), StateError> {
@@ -543,35 +548,35 @@ impl HistoryStore for SqliteState {
         identity: &str,
         paths: Option<&[RelativePath]>,
     ) -> Result<(), StateError> {
-        const WANTED: &str = "forget pins and usage";
+        const OPERATION: &str = "drop pins and usage";
         match paths {
             Some([]) => Ok(()),
             Some(paths) => {
-                self.write_if_exists(WANTED, call!(usage::drop_paths, identity, paths)).await
+                self.write_if_exists(OPERATION, call!(usage::drop_paths, identity, paths)).await
             }
-            None => self.write_if_exists(WANTED, call!(usage::drop_identity, identity)).await,
+            None => self.write_if_exists(OPERATION, call!(usage::drop_identity, identity)).await,
         }
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, StateError> {
-        const WANTED: &str = "drop old history";
-        if !self.exists(WANTED)? {
+        const OPERATION: &str = "drop old history";
+        if !self.exists(OPERATION)? {
             return Ok(PruneReport::default());
         }
         let mut pruning = Pruning::new(retention, now);
         while !pruning.is_done() {
-            // One short transaction a turn, so that whoever waits to write comes in between.
-            let now = &pruning;
+            // One short transaction a step, so that waiting writers run in between.
+            let current = &pruning;
             let step = async move |mut connection: SqliteConnection| {
-                let answer = now.clone().step(&mut connection).await;
-                (connection, answer)
+                let result = current.clone().step(&mut connection).await;
+                (connection, result)
             };
             let next = if pruning.only_reads() {
-                self.read_if_exists(WANTED, step).await?
+                self.read_if_exists(OPERATION, step).await?
             } else {
-                Some(self.write(WANTED, step).await?)
+                Some(self.write(OPERATION, step).await?)
             };
-            // Without a database there is nothing left to drop.
+            // The database was removed meanwhile: nothing is left to drop.
             let Some(next) = next else { break };
             pruning = next;
         }
@@ -579,7 +584,7 @@ impl HistoryStore for SqliteState {
     }
 
     async fn stats(&self) -> Result<Stats, StateError> {
-        let counted = self.read("count what is kept", call!(changes::stats)).await?;
+        let counted = self.read("read the statistics", call!(changes::stats)).await?;
         Ok(Stats { database_bytes: file::bytes_on_disk(&self.path), ..counted })
     }
 
@@ -590,7 +595,7 @@ impl HistoryStore for SqliteState {
 
     async fn close(&self) {
         let mut writer = self.writer.lock().await;
-        // Readers first: whoever closes last writes the rest back into the database.
+        // Readers first: the last connection to close copies the log back, which a reader cannot.
         let readers = std::mem::take(&mut *self.idle_readers.lock());
         for opened in readers.into_iter().chain(writer.take()) {
             open::close(opened.connection).await;

@@ -1,12 +1,11 @@
-//! The second port of the state: the queue of tasks, the sessions of clients, the runs of tasks, proposals.
+//! The task port of the state: the queue of tasks, client sessions, runs, conversations, proposals and model work.
 //!
-//! Kinds and statuses are stored as the public words. A request and an outcome are JSON texts that this crate does not
-//! read. Which task may run, who sees it and when it is given up is for the lane; this is its memory.
+//! Kinds and statuses are stored as the public words. Requests and outcomes are JSON texts that this crate does not
+//! parse. The lanes decide which task may run, who may see it and when it is abandoned; this port only stores that.
 //!
-//! What a caller is told survives a power cut, and what only says how far a task has come survives a
-//! kill. The second is not synchronized by itself, because losing it is harmless. The database has one
-//! log, so a later durable step carries all earlier ones with it: whoever can read the change of a
-//! task on the disk can read there, too, that it ran and what its prepared outcome is.
+//! Data that a caller received survives a power cut. Progress of a task survives only a kill: it is not synchronized by
+//! itself, because losing it is harmless. The database has one log, so a later durable step carries all earlier ones
+//! with it. If the change of a task is on the disk, so are its start and its prepared outcome.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -25,14 +24,14 @@ use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskKind {
-    /// A text is taken in. This kind has the whole queue; the others share a part of it.
+    /// Adds a text to the memories. This kind may use the whole queue; the other kinds share a part of it.
     Remember,
-    /// Entries are removed.
+    /// Removes entries.
     Forget,
-    /// Memories are tidied up. The time of the last one is kept.
+    /// Tidies memories. The time of the last one is stored.
     Dream,
-    /// A conversation is searched for what is worth keeping. No caller asks for one: it has a small queue of its own,
-    /// and is begun when nothing else waits.
+    /// Searches a conversation for facts worth keeping. No caller requests one: reviews have a small queue of their own
+    /// and begin when no other task waits.
     Review,
 }
 
@@ -57,13 +56,13 @@ impl TaskKind {
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// It waits for those before it.
+    /// Waiting for the tasks before it.
     Queued,
-    /// It is being done.
+    /// Being executed.
     Running,
-    /// It is done.
+    /// Done.
     Completed,
-    /// It was given up, and nothing of it was written.
+    /// Abandoned; nothing of it was written.
     Failed,
 }
 
@@ -76,7 +75,7 @@ impl Status {
         self.into()
     }
 
-    /// Tells whether the task has ended.
+    /// Returns whether the task has ended.
     pub const fn is_final(self) -> bool {
         match self {
             Self::Queued | Self::Running => false,
@@ -85,27 +84,27 @@ impl Status {
     }
 }
 
-/// A task that is to be queued.
+/// A task to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTask {
-    /// Its id, never used before.
+    /// Unique id, never used before.
     pub id: String,
     /// The workspace whose lane it waits in.
     pub workspace: String,
     /// Its kind.
     pub kind: TaskKind,
-    /// Whose it is; `None` for a caller without a client id.
+    /// The client that owns it; `None` for a caller without a client id.
     pub client: Option<String>,
-    /// What is asked, as JSON.
+    /// The request, as JSON.
     pub request: String,
-    /// When.
+    /// The time of the request.
     pub at: Timestamp,
 }
 
-/// A task as it is kept.
+/// A stored task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Its place in the order of arrival, over all workspaces. Never given twice.
+    /// Position in the order of arrival, over all workspaces. Never reused.
     pub seq: i64,
     /// Its id.
     pub id: String,
@@ -113,36 +112,36 @@ pub struct TaskRow {
     pub workspace: String,
     /// Its kind.
     pub kind: TaskKind,
-    /// Whose it is.
+    /// The client that owns it; `None` for a caller without a client id.
     pub client: Option<String>,
-    /// What is asked, as JSON.
+    /// The request, as JSON.
     pub request: String,
     /// Its progress.
     pub status: Status,
-    /// How often it was begun.
+    /// Number of attempts that began.
     pub attempts: u32,
     /// When it was queued.
     pub created_at: Timestamp,
     /// When its status last changed.
     pub updated_at: Timestamp,
-    /// What came of it, as JSON. While it runs: what will have come of it once its draft is committed.
+    /// The outcome, as JSON. While the task runs: the outcome that will hold once its draft is committed.
     pub outcome: Option<String>,
-    /// The first change that history has under its id.
+    /// The first change in history that names this task.
     pub change: Option<ChangeId>,
 }
 
-/// One attempt at a task. Only while it is the latest one may it say what comes of the task: whoever
-/// took the task over has the next number.
+/// One attempt at a task. Only the latest attempt may write the outcome of the task: a process that takes the task over
+/// gets the next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt<'t> {
     /// The id of the task.
     pub task: &'t str,
-    /// Which attempt, from 1; 0 is before the first.
+    /// Number of the attempt, from 1; 0 is before the first.
     pub number: u32,
 }
 
 impl TaskRow {
-    /// Returns the attempt that the row tells of.
+    /// Returns the latest attempt at this task.
     pub fn attempt(&self) -> Attempt<'_> {
         Attempt { task: &self.id, number: self.attempts }
     }
@@ -151,78 +150,78 @@ impl TaskRow {
 /// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskOutcome<'t> {
-    /// Whether it is done or was given up.
+    /// [`Completed`](Status::Completed) or [`Failed`](Status::Failed).
     pub status: Status,
-    /// What came of it, as JSON.
+    /// The outcome, as JSON.
     pub outcome: &'t str,
-    /// What is kept of the request, as JSON: its text is of no use any more.
+    /// The part of the request to keep, as JSON; the request's text is no longer needed.
     pub request: &'t str,
 }
 
-/// How many tasks of a workspace are how far.
+/// The number of tasks of a workspace with one status.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskCount {
     /// The workspace.
     pub workspace: String,
-    /// Its progress.
+    /// The counted status.
     pub status: Status,
-    /// How many.
+    /// Number of tasks.
     pub tasks: u64,
 }
 
-/// How much a lane holds.
+/// The limits of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
     /// Unfinished tasks of a workspace; reviews do not count.
     pub unfinished_max: usize,
-    /// Those of them that are not of the kind `Remember`.
+    /// Unfinished tasks that are not of the kind `Remember`.
     pub minor_max: usize,
     /// Tasks of a workspace, finished ones included.
     pub total_max: usize,
-    /// How long a finished task is kept, in any workspace.
+    /// Age at which a finished task is dropped, in any workspace.
     pub finished_max_age: Duration,
 }
 
-/// What has to be so for a dream that nobody asked for.
+/// The preconditions of a dream that no caller requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DreamPreconditions {
-    /// The last one of the workspace, if there was one, was asked for at this time or before.
+    /// The last dream of the workspace, if any, was requested at this time or earlier.
     pub requested_before: Timestamp,
-    /// So many sessions of the workspace, or more, were registered since.
+    /// At least this number of sessions of the workspace were registered since.
     pub sessions_min: u64,
 }
 
-/// What is known of the last dream of a workspace, whether or not its task is still kept.
+/// The last dream of a workspace, whether or not its task is still stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastDream {
-    /// When it was asked for; `None` if there was none.
+    /// Time of the request; `None` if there was no dream.
     pub requested_at: Option<Timestamp>,
-    /// How many sessions were registered since; those that ended count, too.
+    /// Number of sessions registered since, ended ones included.
     pub sessions: u64,
 }
 
-/// What became of a task that was to be queued.
+/// The result of queuing a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnqueueResult {
-    /// It waits.
+    /// The task was queued.
     Queued(TaskRow),
-    /// The lane holds as many as it may. Nothing was queued.
+    /// The lane is at its limit. Nothing was queued.
     Full,
 }
 
-/// Whose tasks to return.
+/// A filter of tasks by owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OwnerFilter {
-    /// Everybody's.
+    /// Tasks of all callers.
     #[default]
     Any,
-    /// Those made without a client id.
+    /// Tasks of callers without a client id.
     WithoutClient,
-    /// This client's.
+    /// Tasks of this client.
     Client(String),
 }
 
-/// Which tasks to return.
+/// A query for tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskQuery {
     /// Only tasks of this workspace.
@@ -237,109 +236,111 @@ pub struct TaskQuery {
     pub ended_since: Option<Timestamp>,
     /// Only tasks with a smaller `seq` than this one: the cursor.
     pub before: Option<i64>,
-    /// At most so many.
+    /// The maximum number of results.
     pub max: usize,
 }
 
-/// A client of a workspace, and the stream of events that it may read.
+/// A session: a client registered with a workspace, and the stream of events that it may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// Its id.
     pub id: String,
     /// The workspace.
     pub workspace: String,
-    /// The client id that was given out with it.
+    /// The client id that was issued with it.
     pub client: String,
     /// When it was registered.
     pub created_at: Timestamp,
 }
 
-/// A conversation between a host's model and a person, as far as memories are concerned.
+/// A conversation between a host's model and a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationRow {
     /// Its id.
     pub id: String,
     /// The workspace.
     pub workspace: String,
-    /// How often it was written, with this time.
+    /// Number of writes, this one included.
     pub version: u64,
-    /// When it was heard of last.
+    /// Time of the last request from this conversation.
     pub last_seen_at: Timestamp,
-    /// What is known of it, as JSON.
+    /// Further data, as JSON.
     pub data: String,
 }
 
-/// What a conversation was given at the beginning of a segment.
+/// The memories that a conversation was shown at the beginning of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentRow {
     /// The id of the conversation.
     pub conversation: String,
-    /// Which segment of it, from 0.
+    /// Number of the segment, from 0.
     pub segment: u64,
-    /// How often a segment of this conversation was written, with this time.
+    /// Number of writes of segments of this conversation, this one included.
     pub version: u64,
     /// When it was written last.
     pub updated_at: Timestamp,
-    /// What was given and told, as JSON.
+    /// The texts that were shown and published, as JSON.
     pub data: String,
 }
 
-/// One attempt at a task.
+/// A run: one attempt at a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
     /// The task.
     pub task: String,
-    /// Which attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Who ran it.
+    /// The runner that executed it.
     pub runner: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// When it ended; `None` while it runs, and for good if its process died.
+    /// Time of the end; `None` while it runs, and forever if its process died.
     pub ended_at: Option<Timestamp>,
-    /// What it reported, as JSON.
+    /// The reported outcome, as JSON.
     pub outcome: Option<String>,
 }
 
-/// What a model did.
+/// A record of work that a model did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelWorkRow {
-    /// Its number, which grows; 0 for one that is to be added.
+    /// Growing number; 0 for a row that is to be added.
     pub number: u64,
-    /// The workspace that it was done for.
+    /// The workspace that the work was done for.
     pub workspace: String,
-    /// When it ended, however it did.
+    /// Time of the end, after success or failure.
     pub ended_at: Timestamp,
-    /// Whether nobody asked for it.
+    /// Whether no caller requested it.
     pub background: bool,
-    /// The tokens that were read and written.
+    /// Tokens read and written.
     pub tokens: u64,
-    /// What else is known of it, as JSON.
+    /// Further data, as JSON.
     pub data: String,
 }
 
-/// Keeps the queue, the sessions, the runs and the proposals.
+/// A store of the task queue, sessions, runs, conversations and proposals.
 ///
 /// A task goes [`enqueue`](Self::enqueue) → [`begin_next`](Self::begin_next) →
-/// [`prepare_outcome`](Self::prepare_outcome) → the commit of its draft, as a change that names the
-/// task → [`finish_task`](Self::finish_task). Whoever finds a task running that nobody runs any more
-/// reads in its row how far it came: with a [`change`](TaskRow::change) it is completed with the
-/// outcome that was prepared, without one it may be [`requeued`](Self::requeue).
+/// [`prepare_outcome`](Self::prepare_outcome) → the commit of its draft, as a change that names the task →
+/// [`finish_task`](Self::finish_task).
 ///
-/// Any number of processes may call. One task of a workspace runs at a time, and only its latest
-/// [`Attempt`] has an effect; who may make the next one is seen to by the lanes.
+/// A process that finds a running task without a living runner reads its progress from the row. With a
+/// [`change`](TaskRow::change), the task is completed with the prepared outcome. Without one, it may be
+/// [`requeued`](Self::requeue).
+///
+/// Any number of processes may call. One task of a workspace runs at a time, and only its latest [`Attempt`] has an
+/// effect. The lanes ensure that only one process begins the next attempt.
 #[async_trait]
 pub trait TaskStore: Debug + Send + Sync {
-    /// Durably queues a task, unless the lane of its workspace is full. Finished tasks that are too
-    /// old go, in all workspaces; then, in this one, the oldest finished ones that are too many.
+    /// Durably queues a task, unless the lane of its workspace is full. Drops finished tasks that are too old, in all
+    /// workspaces; then the oldest finished tasks beyond the limit of this workspace.
     async fn enqueue(
         &self,
         task: NewTask,
         limits: QueueLimits,
     ) -> Result<EnqueueResult, StateError>;
 
-    /// Queues a dream as [`enqueue`](Self::enqueue) does, if the gates are open, too; else it is
-    /// [`Full`](EnqueueResult::Full). Of several that are queued at once, in any process, one finds them open.
+    /// Queues a dream as [`enqueue`](Self::enqueue) does, if the preconditions hold, too; otherwise the result is
+    /// [`Full`](EnqueueResult::Full). Of several concurrent calls, in any process, only one succeeds.
     async fn enqueue_dream(
         &self,
         task: NewTask,
@@ -347,27 +348,27 @@ pub trait TaskStore: Debug + Send + Sync {
         gates: DreamPreconditions,
     ) -> Result<EnqueueResult, StateError>;
 
-    /// Returns what is known of the last dream of a workspace.
+    /// Returns the last dream of a workspace.
     async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError>;
 
-    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. A review is begun only
-    /// when nothing else waits. While one runs, none is begun.
+    /// Begins the oldest queued task of a workspace: it runs, with one attempt more. A review begins only when no other
+    /// task waits. While a task runs, none begins.
     ///
-    /// Survives a kill. After a power cut the task may be queued again with one attempt less; then
-    /// nothing of this attempt is on the disk. One that cannot be read, such as of a kind that only a later version
-    /// knows, is begun and is an error; [`fail_unreadable`](Self::fail_unreadable) ends it.
+    /// Survives a kill. After a power cut the task may be queued again with one attempt less; then nothing of this
+    /// attempt is on the disk. A task that cannot be decoded, such as one of a later version's kind, is begun and
+    /// returned as an error; [`fail_unreadable`](Self::fail_unreadable) ends it.
     async fn begin_next(
         &self,
         workspace: &str,
         at: Timestamp,
     ) -> Result<Option<TaskRow>, StateError>;
 
-    /// Returns the running tasks of a workspace, oldest first: one at most, but for what earlier versions
-    /// left. Whoever has the lane's turn and does none finds what somebody left who died.
+    /// Returns the running tasks of a workspace, oldest first. There is at most one, except for those that earlier
+    /// versions left. If the holder of the lane's lock runs none itself, a process that died left them.
     async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError>;
 
-    /// Fails the running tasks of a workspace whose rows cannot be read, which would hold all others up.
-    /// Returns how many there were. Durable. Writes nothing when there are none.
+    /// Fails the running tasks of a workspace whose rows cannot be decoded, because they would block all others.
+    /// Returns their number. Durable. Writes nothing if there are none.
     async fn fail_unreadable(
         &self,
         workspace: &str,
@@ -375,27 +376,26 @@ pub trait TaskStore: Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<u64, StateError>;
 
-    /// Keeps what will have come of a running task once its draft is committed. Returns whether this
-    /// attempt still runs: if not, somebody finished the task meanwhile or began it anew, and its draft
-    /// must not be committed.
+    /// Stores the outcome that a running task will have once its draft is committed. Returns whether this attempt still
+    /// runs. If not, another process finished or restarted the task, and the draft must not be committed.
     ///
-    /// Survives a kill; is durable at the latest when the next change is.
+    /// Survives a kill; durable at the latest when the next change is.
     async fn prepare_outcome(
         &self,
         attempt: Attempt<'_>,
         outcome: &str,
     ) -> Result<bool, StateError>;
 
-    /// Puts a running task back, at its old place before all that came later, and drops its prepared
-    /// outcome. Returns whether this did: the attempt must run, and history must have no change of the task.
+    /// Requeues a running task at its old position and drops its prepared outcome. Returns whether this call did: the
+    /// attempt must run, and history must have no change of the task.
     ///
-    /// Survives a kill. After a power cut it may be running again, to be put back once more.
+    /// Survives a kill. After a power cut the task may be running again, to be requeued once more.
     async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError>;
 
-    /// Finishes a task, queued or running, whose latest attempt this is. Returns whether this call did:
-    /// what is finished stays as it is, and so does what somebody else began anew.
+    /// Finishes a queued or running task whose latest attempt this is. Returns whether this call did. A task that is
+    /// finished, or that another process restarted, stays as it is.
     ///
-    /// Durable, unless a change of the task is: then it would be finished the same way again.
+    /// Durable, unless a change of the task is: then recovery would finish it the same way.
     async fn finish_task(
         &self,
         attempt: Attempt<'_>,
@@ -403,8 +403,8 @@ pub trait TaskStore: Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<bool, StateError>;
 
-    /// Takes back a task of which nothing can have been written: one that is queued, or that runs and
-    /// has no prepared outcome. It has ended so then. Returns whether this call did.
+    /// Cancels a task of which nothing can have been written: one that is queued, or that runs without a prepared
+    /// outcome. The task has ended then. Returns whether this call did.
     ///
     /// Durable. Excludes [`prepare_outcome`](Self::prepare_outcome): of the two, one returns `false`.
     async fn cancel_task(
@@ -414,12 +414,11 @@ pub trait TaskStore: Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<bool, StateError>;
 
-    /// Drops the tasks of all workspaces that ended before this time, with what is known of them.
-    /// Returns how many there were. Writes nothing when there are none.
+    /// Drops the tasks of all workspaces that ended before this time, with their runs. Returns their number. Writes
+    /// nothing if there are none.
     async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError>;
 
-    /// Counts tasks by workspace and status, in this order; of finished ones those that ended at or
-    /// after this time.
+    /// Counts tasks by workspace and status, in this order. Finished tasks count if they ended at or after this time.
     async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError>;
 
     /// Returns one task.
@@ -434,7 +433,7 @@ pub trait TaskStore: Debug + Send + Sync {
     /// Durably registers a session with its client.
     async fn add_session(&self, session: SessionRow) -> Result<(), StateError>;
 
-    /// Ends a session, and its client's rights with it. Returns whether it was there.
+    /// Ends a session and revokes its client. Returns whether the session existed.
     async fn end_session(&self, id: &str) -> Result<bool, StateError>;
 
     /// Returns one session.
@@ -443,26 +442,26 @@ pub trait TaskStore: Debug + Send + Sync {
     /// Returns the sessions of a workspace, oldest first.
     async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError>;
 
-    /// Tells whether a client is registered with a workspace.
+    /// Returns whether a client is registered with a workspace.
     async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError>;
 
     /// Returns one conversation.
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError>;
 
-    /// Writes a conversation, if its version is the one after what is kept; the first is 1. Those heard of
-    /// the longest ago go when there are more than [`CONVERSATIONS_KEPT_MAX`]. Returns whether it was
-    /// written: `false` means that somebody else wrote since. Survives a kill.
+    /// Writes a conversation if its version follows the stored one; the first is 1. Drops the least recently active
+    /// ones beyond [`CONVERSATIONS_KEPT_MAX`]. Returns whether it was written: `false` means that another process wrote
+    /// since. Survives a kill.
     ///
     /// [`CONVERSATIONS_KEPT_MAX`]: memory::limits::CONVERSATIONS_KEPT_MAX
     async fn save_conversation(&self, row: ConversationRow) -> Result<bool, StateError>;
 
-    /// Drops what conversations kept for a review, the field `watched` of their data. Returns how many had it. Writes
-    /// nothing when there are none.
+    /// Drops the texts that conversations keep for a review: the field `watched` of their data. Returns the number of
+    /// conversations changed. Writes nothing if there are none.
     async fn drop_watched(&self) -> Result<u64, StateError>;
 
-    /// Writes a conversation as [`save_conversation`](Self::save_conversation) does and queues a review of it, both or
-    /// none: none if somebody else wrote the conversation since, or if so many reviews of the workspace are unfinished.
-    /// Returns whether this did. Durable.
+    /// Writes a conversation as [`save_conversation`](Self::save_conversation) does and queues a review of it. Does
+    /// neither if another process wrote the conversation since, or if `unfinished_max` reviews of the workspace are
+    /// unfinished. Returns whether both were done. Durable.
     async fn save_conversation_and_queue(
         &self,
         row: ConversationRow,
@@ -470,20 +469,19 @@ pub trait TaskStore: Debug + Send + Sync {
         unfinished_max: usize,
     ) -> Result<bool, StateError>;
 
-    /// Returns what a conversation was given at the beginning of its latest segment.
+    /// Returns the latest segment of a conversation.
     async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError>;
 
-    /// Writes what a conversation was given, in the place of what it was given before, if its version is the
-    /// one after that; the first is 1. Those written the longest ago go when there are more than
-    /// [`SEGMENTS_KEPT_MAX`]. Returns whether it was written. Survives a kill.
+    /// Replaces the segment of a conversation if the new version follows the stored one; the first is 1. Drops the
+    /// oldest ones beyond [`SEGMENTS_KEPT_MAX`]. Returns whether it was written. Survives a kill.
     ///
     /// [`SEGMENTS_KEPT_MAX`]: memory::limits::SEGMENTS_KEPT_MAX
     async fn save_segment(&self, row: SegmentRow) -> Result<bool, StateError>;
 
-    /// Notes that an attempt began. Runs go with their task. Survives a kill.
+    /// Records that an attempt began. Runs are dropped with their task. Survives a kill.
     async fn add_run(&self, run: RunRow) -> Result<(), StateError>;
 
-    /// Notes that an attempt ended. Survives a kill.
+    /// Records that an attempt ended. Survives a kill.
     async fn end_run(
         &self,
         attempt: Attempt<'_>,
@@ -494,12 +492,12 @@ pub trait TaskStore: Debug + Send + Sync {
     /// Returns the attempts at a task, oldest first.
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError>;
 
-    /// Notes what a model did, under the next number. The oldest beyond [`MODEL_WORK_KEPT_MAX`] go. Survives a kill.
+    /// Records a model's work under the next number. Drops the oldest beyond [`MODEL_WORK_KEPT_MAX`]. Survives a kill.
     ///
     /// [`MODEL_WORK_KEPT_MAX`]: memory::limits::MODEL_WORK_KEPT_MAX
     async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError>;
 
-    /// Returns what models did for a workspace or for all, at most so many below a number, the newest first.
+    /// Returns the model work of a workspace or of all, newest first: at most `max` rows with numbers below `before`.
     async fn model_work(
         &self,
         workspace: Option<&str>,
@@ -507,11 +505,12 @@ pub trait TaskStore: Debug + Send + Sync {
         max: usize,
     ) -> Result<Vec<ModelWorkRow>, StateError>;
 
-    /// Returns the tokens that work took since then that nobody asked for.
+    /// Returns the tokens that background work used since then.
     async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError>;
 
-    /// Durably adds proposals, all at once. One is not added if the same waits about the same roots, was made by
-    /// the same task or was rejected, or if [`PROPOSALS_WAITING_MAX`] wait about the same roots.
+    /// Durably adds proposals in one transaction. A proposal is skipped if the same one waits about the same roots, was
+    /// made by the same task or was rejected. It is also skipped if [`PROPOSALS_WAITING_MAX`] wait about the same
+    /// roots.
     ///
     /// [`PROPOSALS_WAITING_MAX`]: memory::limits::PROPOSALS_WAITING_MAX
     async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError>;
@@ -522,13 +521,13 @@ pub trait TaskStore: Debug + Send + Sync {
     /// Counts the waiting proposals that name memories of these roots alone.
     async fn count_proposals(&self, roots: &[RootKey]) -> Result<u64, StateError>;
 
-    /// Returns one proposal, also one that is decided.
+    /// Returns one proposal, decided or not.
     async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError>;
 
-    /// Durably rejects a proposal that waits. Returns whether this call did. A proposal is accepted by recording
-    /// the [change](crate::NewChange::accepts) that it asks for; of the two, one happens.
+    /// Durably rejects a waiting proposal. Returns whether this call did. A proposal is accepted by recording the
+    /// [change](crate::NewChange::accepts) that it proposes; of the two decisions, only one succeeds.
     async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError>;
 
-    /// Removes proposals that wait, as if they had never been made: the same may be made again.
+    /// Removes waiting proposals as if they had never been made; the same ones may be added again.
     async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError>;
 }

@@ -1,18 +1,18 @@
-//! A clock that stands still until it is told otherwise.
+//! A clock that a test controls.
 
 use parking_lot::Mutex;
 use std::time::Duration;
 
 use memory::clock::{Clock, Timestamp};
 
-/// A clock that a test sets. It may go backwards, as real ones do.
+/// A clock that stands still until a test sets it. It may go backwards, as real ones do.
 #[derive(Debug)]
 pub struct ManualClock {
     now: Mutex<Timestamp>,
 }
 
 impl ManualClock {
-    /// Returns a clock that stands at `now`.
+    /// Returns a clock at `now`.
     pub fn at(now: Timestamp) -> Self {
         Self { now: Mutex::new(now) }
     }
@@ -22,7 +22,7 @@ impl ManualClock {
         *self.now.lock() = now;
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&self, by: Duration) {
         let mut now = self.now.lock();
         *now += by;
@@ -30,7 +30,7 @@ impl ManualClock {
 }
 
 impl Default for ManualClock {
-    /// Returns a clock at the first of January 2026.
+    /// Returns a clock at January 1, 2026, 00:00 UTC.
     fn default() -> Self {
         Self::at(Timestamp::constant(1_767_225_600, 0))
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_is_what_the_test_says() {
+    fn the_clock_shows_the_time_that_the_test_set() {
         let clock = ManualClock::default();
         assert_eq!(clock.now().to_string(), "2026-01-01T00:00:00Z");
         clock.advance(Duration::from_secs(90));

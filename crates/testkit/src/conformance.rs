@@ -1,4 +1,4 @@
-//! Suites that every adapter of a port passes, whatever it stands on.
+//! Conformance suites: the tests that every implementation of a port must pass.
 
 pub mod backend;
 pub mod state;

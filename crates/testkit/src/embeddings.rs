@@ -1,4 +1,4 @@
-//! A server of vectors on this machine, which answers as a test wants it to, and notes whatever it was sent.
+//! A server of embeddings that answers as a test specifies, and records its requests.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -9,39 +9,39 @@ use serde_json::{Value, json};
 
 use crate::http::{self, TestServer};
 
-/// What a server answers.
+/// A reply of an embedding server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmbeddingReply {
     /// A vector for each text.
     Vectors,
-    /// Vectors that have one number more than before.
+    /// Vectors with one dimension more than before.
     Longer,
-    /// This status, and the texts that it was asked for.
+    /// This status, with the requested texts as the body.
     Status(u16),
-    /// This status if a text holds `~`, and vectors otherwise.
+    /// This status if a text contains `~`, otherwise vectors.
     StatusForTilde(u16),
-    /// A page.
+    /// An HTML page.
     Page,
-    /// More bytes than anybody reads.
+    /// An endless response.
     Flood,
-    /// The beginning of an answer, and then the connection ends.
+    /// The beginning of a response, after which the connection ends.
     Half,
-    /// Nothing, as long as the connection is held.
+    /// No response, as long as the client keeps the connection open.
     Nothing,
 }
 
-/// What a server was sent.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct EmbeddingRequest {
     /// The request line and the headers.
     pub head: String,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
     /// The texts.
     pub texts: Vec<String>,
 }
 
-/// A server of vectors.
+/// A server of embeddings.
 #[derive(Debug)]
 pub struct EmbeddingServer {
     server: TestServer<EmbeddingRequest>,
@@ -49,63 +49,63 @@ pub struct EmbeddingServer {
 }
 
 impl EmbeddingServer {
-    /// Starts a server that answers with what `meaning` makes of each text.
+    /// Starts a server whose vectors `meaning` computes from the texts.
     pub fn start(meaning: impl Fn(&str) -> Vec<f32> + Send + Sync + 'static) -> io::Result<Self> {
-        let answers = Arc::new(Mutex::new(EmbeddingReply::Vectors));
-        let of_server = Arc::clone(&answers);
-        let answer = move |_, sent: &EmbeddingRequest, stream: &mut TcpStream| {
-            let answers = *of_server.lock();
-            answer(answers, sent, &meaning, stream)
+        let reply = Arc::new(Mutex::new(EmbeddingReply::Vectors));
+        let server_reply = Arc::clone(&reply);
+        let answer = move |_, request: &EmbeddingRequest, stream: &mut TcpStream| {
+            let reply = *server_reply.lock();
+            answer(reply, request, &meaning, stream)
         };
-        Ok(Self { server: TestServer::start(read, answer)?, reply: answers })
+        Ok(Self { server: TestServer::start(read, answer)?, reply })
     }
 
-    /// Returns where it listens.
+    /// Returns its socket address.
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Returns the URL that it is asked at.
+    /// Returns its base URL.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address())
     }
 
-    /// Says how it answers from now on.
-    pub fn set_reply(&self, answers: EmbeddingReply) {
-        *self.reply.lock() = answers;
+    /// Sets the reply to all later requests.
+    pub fn set_reply(&self, reply: EmbeddingReply) {
+        *self.reply.lock() = reply;
     }
 
-    /// Returns all that it was sent.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<EmbeddingRequest> {
         self.server.requests()
     }
 
-    /// Returns all texts that it was sent, in their order.
+    /// Returns all requested texts, in order.
     pub fn texts(&self) -> Vec<String> {
-        self.requests().into_iter().flat_map(|sent| sent.texts).collect()
+        self.requests().into_iter().flat_map(|request| request.texts).collect()
     }
 
-    /// Waits until it was sent this many requests; holds the thread up.
+    /// Waits until this many requests were received; blocks the thread.
     pub fn wait_for_requests(&self, count: usize) {
         self.server.wait_for_requests(count);
     }
 
-    /// Waits until this many connections were closed that nothing was answered on; holds the thread up.
+    /// Waits until this many connections were closed without a response; blocks the thread.
     pub fn wait_for_disconnects(&self, count: usize) {
         self.server.wait_for_disconnects(count);
     }
 }
 
-/// Answers a request; returns `false` if nothing is to be said.
+/// Answers a request; returns `false` if there is no response.
 fn answer(
-    answers: EmbeddingReply,
-    sent: &EmbeddingRequest,
+    reply: EmbeddingReply,
+    request: &EmbeddingRequest,
     meaning: impl Fn(&str) -> Vec<f32>,
     stream: &mut TcpStream,
 ) -> io::Result<bool> {
-    let vectors = || vectors(&sent.texts, answers == EmbeddingReply::Longer, &meaning).to_string();
-    let has_tilde = || sent.texts.iter().any(|text| text.contains('~'));
-    match answers {
+    let vectors = || vectors(&request.texts, reply == EmbeddingReply::Longer, &meaning).to_string();
+    let has_tilde = || request.texts.iter().any(|text| text.contains('~'));
+    match reply {
         EmbeddingReply::Page => http::answer(stream, 200, &[], b"<html>it works</html>")?,
         EmbeddingReply::Half => http::answer_half(stream, &vectors())?,
         EmbeddingReply::Flood => http::flood(stream)?,
@@ -114,7 +114,7 @@ fn answer(
             http::answer(stream, 200, &[], vectors().as_bytes())?;
         }
         EmbeddingReply::Status(status) | EmbeddingReply::StatusForTilde(status) => {
-            http::answer(stream, status, &[], json!(sent.texts).to_string().as_bytes())?;
+            http::answer(stream, status, &[], json!(request.texts).to_string().as_bytes())?;
         }
         EmbeddingReply::Vectors | EmbeddingReply::Longer => {
             http::answer(stream, 200, &[], vectors().as_bytes())?;
@@ -129,7 +129,7 @@ fn vectors(texts: &[String], are_longer: bool, meaning: impl Fn(&str) -> Vec<f32
         embedding.extend(are_longer.then_some(1.0));
         json!({ "object": "embedding", "index": index, "embedding": embedding })
     };
-    // In no order: the numbers tell.
+    // In reverse order, so that clients must use the indexes.
     let data: Vec<Value> = texts.iter().enumerate().rev().map(vector).collect();
     json!({ "object": "list", "data": data, "usage": { "prompt_tokens": 1 } })
 }

@@ -1,4 +1,4 @@
-//! Which calls of a double fail, counted over all the doubles that share the count.
+//! Injected faults in the calls of test doubles.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use tokio::sync::watch;
 
 use crate::faulty_backend::{self, FaultPlan};
 
-/// Which calls fail; the first call after they are set is number 1.
+/// The calls that fail; the first call after they are set has number 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Faults {
-    /// None.
+    /// No call fails.
     #[default]
     Never,
-    /// This one alone, without any effect.
+    /// Only this call fails, without any effect.
     Call(u64),
-    /// All after this one, as if the process had died then.
+    /// All calls after this one fail, as if the process had died.
     CrashAfter(u64),
-    /// This one has its effect and is never answered, and all after it fail.
+    /// This call has its effect but fails, and all later ones fail.
     CrashBeforeAnswer(u64),
-    /// This one and all after it wait, without any effect, until other faults are set: as if somebody had
-    /// stopped the process and let it go on.
+    /// This call and all later ones block, without any effect, until other faults are set. Like a process that is
+    /// stopped and continued.
     Pause(u64),
-    /// This one alone panics, without any effect.
+    /// Only this call panics, without any effect.
     Panic(u64),
 }
 
-/// What becomes of one call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallOutcome {
     Answered,
@@ -38,7 +38,7 @@ enum CallOutcome {
     Panics,
 }
 
-/// Counts calls and decides on each.
+/// Counts calls and decides the outcome of each.
 #[derive(Debug, Default)]
 pub(crate) struct FaultInjector {
     plan: Option<Arc<FaultPlan>>,
@@ -64,23 +64,23 @@ impl Drop for PendingCall<'_> {
 }
 
 impl FaultInjector {
-    /// Returns the fates of calls that are steps of a plan.
+    /// Returns an injector whose calls are steps of a plan.
     pub(crate) fn with_plan(plan: Arc<FaultPlan>) -> Self {
         Self { plan: Some(plan), ..Self::default() }
     }
 
-    /// Sets which calls fail, counted from here.
+    /// Sets the failing calls, counted from now.
     pub(crate) fn set(&self, faults: Faults) {
         self.calls.store(0, Ordering::SeqCst);
         self.faults.send_replace(faults);
     }
 
-    /// Returns how many calls there were since then.
+    /// Returns the number of calls since the faults were set.
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Returns how many calls were made and have not returned.
+    /// Returns the number of calls that have not returned yet.
     pub(crate) fn pending(&self) -> u64 {
         self.pending.load(Ordering::SeqCst)
     }
@@ -112,7 +112,7 @@ impl FaultInjector {
         }
     }
 
-    /// Makes a call, or lets it fail.
+    /// Runs a call, or makes it fail.
     #[expect(clippy::panic, reason = "a test asked for it")]
     pub(crate) async fn run<T>(
         &self,
@@ -128,17 +128,17 @@ impl FaultInjector {
             CallOutcome::Refused => Err(fault()),
             CallOutcome::Paused => {
                 let mut faults = self.faults.subscribe();
-                // The sender lives as long as this does.
+                // Never fails: `self` owns the sender.
                 drop(faults.wait_for(|faults| !matches!(faults, Faults::Pause(_))).await);
                 call.await
             }
-            CallOutcome::Panics => panic!("the test wants it"),
+            CallOutcome::Panics => panic!("injected by the test"),
         }
     }
 }
 
-/// Implements a port by that of the double inside: each method is a call that may fail. Methods in the braces are no
-/// such calls. A macro, since a function cannot stand for the methods of a trait.
+/// Implements a port by delegating each method to the wrapped double as a call that may fail. Methods in the braces are
+/// taken as they are. A macro, because a function cannot implement the methods of a trait.
 macro_rules! faulty {
     (
         $port:ident for $double:ident { $($other:tt)* }
@@ -159,8 +159,8 @@ pub(crate) use faulty;
 
 fn fault() -> StateError {
     StateError::Failed {
-        wanted: "go on",
+        operation: "run a failing call",
         path: PathBuf::from("faulty"),
-        source: "a fault that the test asked for".into(),
+        source: "injected by the test".into(),
     }
 }

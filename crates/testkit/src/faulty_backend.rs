@@ -1,4 +1,4 @@
-//! A backend that fails when a test wants it to.
+//! A backend that fails as a test specifies.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt::{self, Debug};
@@ -16,39 +16,39 @@ use store::backend::{
 };
 use tokio::task::{Id, try_id};
 
-/// How a step fails.
+/// The kind of failure of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Failure {
-    /// This one step, without any effect.
+    /// Only this step fails, without any effect.
     #[default]
     Once,
-    /// This step and all after it, as if the process had died. What waited for its place stays where
-    /// it waits, and what was held stays marked as being written.
+    /// This step and all later ones fail, as if the process had died. Staged files stay where they are, and a root that
+    /// is being written stays marked so.
     Crash,
-    /// The disk is full: new bytes are cut short. Only laying bytes beside their place is a step.
+    /// The disk is full: new bytes are truncated. Only staging bytes counts as a step.
     Short,
-    /// This one step has its effect, and is answered as if it had not.
+    /// This step has its effect, but fails for the caller.
     Unanswered,
 }
 
-/// Counts the steps of all that share it, and says which of them fail.
+/// A counter of steps that all wrappers of a test share; decides which step fails.
 ///
-/// The steps of the task that set the plan count. What runs beside it, such as settling after a
-/// while, takes its steps without being counted, so that the same plan fails the same step each time.
+/// Only steps of the task that set the plan are counted. Background work, such as a delayed checkpoint, is not counted,
+/// so that the same plan always fails the same step.
 #[derive(Debug, Default)]
 pub struct FaultPlan {
     steps: AtomicU64,
     /// The task that set the plan.
     task: Mutex<Option<Id>>,
-    /// 0 is never.
+    /// Number of the failing step; 0 means none.
     fails_at: AtomicU64,
     failure: Mutex<Failure>,
     hook: Mutex<Option<StepHook>>,
-    /// How often a whole root was walked.
+    /// Number of walks of a whole root.
     walks: AtomicU64,
 }
 
-/// Somebody who does something right before one step.
+/// A callback that runs right before one step.
 struct StepHook {
     step: u64,
     act: Box<dyn FnOnce() + Send>,
@@ -56,25 +56,25 @@ struct StepHook {
 
 impl Debug for StepHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meddler").field("step", &self.step).finish_non_exhaustive()
+        f.debug_struct("StepHook").field("step", &self.step).finish_non_exhaustive()
     }
 }
 
-/// What becomes of one step.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepOutcome {
-    /// All is well.
+    /// The step succeeds.
     Done,
-    /// It has no effect.
+    /// The step fails without any effect.
     Refused,
-    /// What it writes is cut short.
+    /// The step fails after it wrote a part of the bytes.
     Short,
-    /// It has its effect and is not answered.
+    /// The step has its effect and fails.
     Unanswered,
 }
 
 impl FaultPlan {
-    /// Lets the step with this number fail, counted from here; 0 lets none fail.
+    /// Makes the step with this number fail, counted from now; 0 means none.
     pub fn set(&self, fails_at: u64, failure: Failure) {
         *self.failure() = failure;
         *self.task.lock() = try_id();
@@ -82,19 +82,19 @@ impl FaultPlan {
         self.steps.store(0, Ordering::SeqCst);
     }
 
-    /// Lets somebody act right before the step with this number, counted from here. No step fails.
+    /// Runs `act` right before the step with this number, counted from now. No step fails.
     pub fn run_before(&self, step: u64, act: impl FnOnce() + Send + 'static) {
         self.set(0, Failure::Once);
-        let meddler = StepHook { step, act: Box::new(act) };
-        *self.hook.lock() = Some(meddler);
+        let hook = StepHook { step, act: Box::new(act) };
+        *self.hook.lock() = Some(hook);
     }
 
-    /// Returns how many steps there were since the plan was set.
+    /// Returns the number of steps since the plan was set.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::SeqCst)
     }
 
-    /// Returns how often a whole root was walked since the last call, by any task.
+    /// Returns the number of walks of a whole root since the last call, by any task.
     pub fn take_walks(&self) -> u64 {
         self.walks.swap(0, Ordering::SeqCst)
     }
@@ -103,13 +103,13 @@ impl FaultPlan {
         self.failure.lock()
     }
 
-    /// Returns whether the process is dead, so that nothing it has in hand is put away any more.
+    /// Returns whether the simulated process is dead, so that it no longer cleans up.
     fn is_dead(&self) -> bool {
         let fails_at = self.fails_at.load(Ordering::SeqCst);
         *self.failure() == Failure::Crash && fails_at != 0 && self.steps() >= fails_at
     }
 
-    /// Takes a step and returns what becomes of it.
+    /// Counts a step and returns its outcome.
     pub(crate) fn next_outcome(&self) -> StepOutcome {
         if *self.failure() == Failure::Short {
             StepOutcome::Done
@@ -118,18 +118,18 @@ impl FaultPlan {
         }
     }
 
-    /// Takes a step that lays down bytes and returns what becomes of it.
+    /// Counts a step that writes bytes and returns its outcome.
     fn next_write_outcome(&self) -> StepOutcome {
         if *self.task.lock() != try_id() {
             return if self.is_dead() { StepOutcome::Refused } else { StepOutcome::Done };
         }
         let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
-        let meddler = {
+        let hook = {
             let mut slot = self.hook.lock();
-            slot.take_if(|meddler| meddler.step == step)
+            slot.take_if(|hook| hook.step == step)
         };
-        if let Some(meddler) = meddler {
-            (meddler.act)();
+        if let Some(hook) = hook {
+            (hook.act)();
         }
         let fails_at = self.fails_at.load(Ordering::SeqCst);
         match *self.failure() {
@@ -143,7 +143,7 @@ impl FaultPlan {
         }
     }
 
-    /// Takes a step that has nothing to cut short.
+    /// Runs an asynchronous step that writes no bytes.
     async fn run<T>(
         &self,
         step: impl Future<Output = Result<T, BackendError>> + Send,
@@ -158,7 +158,7 @@ impl FaultPlan {
         }
     }
 
-    /// Takes a step that waits for nobody.
+    /// Runs a synchronous step.
     fn run_sync(
         &self,
         step: impl FnOnce() -> Result<(), BackendError>,
@@ -175,8 +175,8 @@ impl FaultPlan {
 }
 
 fn fault() -> BackendError {
-    let source = std::io::Error::other("the test wants it");
-    BackendError::Io { doing: "do what the test lets fail", source }
+    let source = std::io::Error::other("injected by the test");
+    BackendError::Io { doing: "run a failing step", source }
 }
 
 /// A backend around another that fails according to a [`FaultPlan`].
@@ -212,7 +212,7 @@ impl Staged for FaultyStaged {
         match self.plan.next_outcome() {
             StepOutcome::Done => publish(inner).await,
             StepOutcome::Refused | StepOutcome::Short => {
-                // Put away, or left lying about, by our own drop.
+                // Our own drop discards it, or leaks it after a crash.
                 self.inner = inner;
                 Err(fault())
             }
@@ -227,7 +227,7 @@ impl Staged for FaultyStaged {
 impl Drop for FaultyStaged {
     fn drop(&mut self) {
         if self.plan.is_dead() {
-            // The dead put nothing away.
+            // A dead process cleans nothing up.
             std::mem::forget(self.inner.take());
         }
     }
@@ -291,15 +291,15 @@ impl Backend for FaultyBackend {
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
-        let fate = self.plan.next_write_outcome();
-        let bytes = match fate {
+        let outcome = self.plan.next_write_outcome();
+        let bytes = match outcome {
             StepOutcome::Done | StepOutcome::Unanswered => bytes,
             StepOutcome::Short => Arc::from(&bytes[..bytes.len() / 2]),
             StepOutcome::Refused => return Err(fault()),
         };
         let inner = Some(self.inner.stage(path, bytes).await?);
         let staged = Box::new(FaultyStaged { inner, plan: Arc::clone(&self.plan) });
-        match fate {
+        match outcome {
             StepOutcome::Short => Err(BackendError::Full(std::io::ErrorKind::StorageFull.into())),
             StepOutcome::Unanswered | StepOutcome::Refused => Err(fault()),
             StepOutcome::Done => Ok(staged),

@@ -1,4 +1,4 @@
-//! A state that fails when a test wants it to.
+//! A history store that fails as a test specifies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use state::{
 use crate::faults::{FaultInjector, Faults, faulty};
 use crate::faulty_backend::FaultPlan;
 
-/// A state around another that fails according to [`Faults`].
+/// A wrapper of a history store that fails according to [`Faults`].
 #[derive(Debug)]
 pub struct FaultyState {
     inner: Arc<dyn HistoryStore>,
@@ -23,28 +23,28 @@ pub struct FaultyState {
 }
 
 impl FaultyState {
-    /// Wraps a state; nothing fails yet.
+    /// Wraps a store; nothing fails yet.
     pub fn new(inner: Arc<dyn HistoryStore>) -> Self {
         Self { inner, injector: Arc::default() }
     }
 
-    /// Wraps a state whose calls are steps of a plan that it shares with backends, so that all of
-    /// them die at once.
+    /// Wraps a store whose calls are steps of a plan. Backends share the plan, so that all of them crash at the same
+    /// step.
     pub fn sharing(inner: Arc<dyn HistoryStore>, plan: Arc<FaultPlan>) -> Self {
         Self { inner, injector: Arc::new(FaultInjector::with_plan(plan)) }
     }
 
-    /// Sets which calls fail, counted from here.
+    /// Sets the failing calls, counted from now.
     pub fn set(&self, faults: Faults) {
         self.injector.set(faults);
     }
 
-    /// Returns how many calls there were since then.
+    /// Returns the number of calls since the faults were set.
     pub fn calls(&self) -> u64 {
         self.injector.calls()
     }
 
-    /// Returns how many calls were made and have not returned.
+    /// Returns the number of calls that have not returned yet.
     pub fn pending(&self) -> u64 {
         self.injector.pending()
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::conformance::state::write;
 
-    /// Records five memories, and returns which calls failed and which are recorded.
+    /// Records five memories; returns the numbers of the failed calls and the recorded changes.
     async fn outcome(faults: Faults) -> (Vec<usize>, Vec<i64>) {
         let folder = tempfile::tempdir().unwrap();
         let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
@@ -99,8 +99,8 @@ mod tests {
         state.set(faults);
         let mut failed = Vec::new();
         for number in 1..=5 {
-            let made = write("one", &format!("{number}.md"), "text");
-            if state.record(made.build()).await.is_err() {
+            let builder = write("one", &format!("{number}.md"), "text");
+            if state.record(builder.build()).await.is_err() {
                 failed.push(number);
             }
         }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_calls_that_the_test_names_fail() {
+    async fn only_the_specified_calls_fail() {
         assert_eq!(outcome(Faults::Never).await, (vec![], vec![1, 2, 3, 4, 5]));
         assert_eq!(outcome(Faults::Call(2)).await, (vec![2], vec![1, 2, 3, 4]));
         assert_eq!(outcome(Faults::CrashAfter(3)).await, (vec![4, 5], vec![1, 2, 3]));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_faults_it_is_the_state_inside() {
+    async fn without_faults_the_wrapper_conforms_to_the_history_store() {
         let folder = tempfile::tempdir().unwrap();
         let count = AtomicU64::new(0);
         crate::conformance::state::run(async || {

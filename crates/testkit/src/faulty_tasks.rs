@@ -1,4 +1,4 @@
-//! A queue of tasks that fails when a test wants it to.
+//! A task store that fails as a test specifies.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use state::{
 use crate::faults::{FaultInjector, Faults, faulty};
 use crate::faulty_state::FaultyState;
 
-/// Tasks around others that fail according to [`Faults`].
+/// A wrapper of a task store that fails according to [`Faults`].
 #[derive(Debug)]
 pub struct FaultyTasks {
     inner: Arc<dyn TaskStore>,
@@ -22,23 +22,23 @@ pub struct FaultyTasks {
 }
 
 impl FaultyTasks {
-    /// Wraps tasks; nothing fails yet.
+    /// Wraps a task store; nothing fails yet.
     pub fn new(inner: Arc<dyn TaskStore>) -> Self {
         Self { inner, injector: Arc::default() }
     }
 
-    /// Wraps tasks whose calls count together with those of a state, so that both die at once, as two
-    /// views of one database do.
+    /// Wraps a task store whose calls are counted together with those of a state. Both crash at the same call, like two
+    /// views of one database.
     pub fn sharing(inner: Arc<dyn TaskStore>, state: &FaultyState) -> Self {
         Self { inner, injector: state.injector() }
     }
 
-    /// Sets which calls fail, counted from here.
+    /// Sets the failing calls, counted from now.
     pub fn set(&self, faults: Faults) {
         self.injector.set(faults);
     }
 
-    /// Returns how many calls there were since then.
+    /// Returns the number of calls since the faults were set.
     pub fn calls(&self) -> u64 {
         self.injector.calls()
     }
@@ -99,7 +99,7 @@ mod tests {
     use crate::conformance::state::{time, write};
     use crate::conformance::tasks::{new_task, queue_limits, task_outcome};
 
-    /// Takes a task through its lane, and returns how far it came.
+    /// Runs a task through its lane, and returns the number of calls, its status and the recorded memories.
     async fn outcome(faults: Faults) -> (u64, Option<Status>, usize) {
         let folder = tempfile::tempdir().unwrap();
         let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
@@ -118,13 +118,13 @@ mod tests {
         };
         let failed: Result<(), StateError> = steps().await;
         assert_eq!(failed.is_err(), faults != Faults::Never);
-        let left = sqlite.tasks(&TaskQuery { max: 9, ..TaskQuery::default() }).await.unwrap();
+        let remaining = sqlite.tasks(&TaskQuery { max: 9, ..TaskQuery::default() }).await.unwrap();
         let recorded = sqlite.heads("one", ChangeId(0)).await.unwrap().len();
-        (tasks.calls(), left.first().map(|task| task.status), recorded)
+        (tasks.calls(), remaining.first().map(|task| task.status), recorded)
     }
 
     #[tokio::test]
-    async fn tasks_and_their_state_die_at_the_same_call() {
+    async fn tasks_and_their_state_crash_at_the_same_call() {
         assert_eq!(outcome(Faults::Never).await, (5, Some(Status::Completed), 1));
         assert_eq!(outcome(Faults::CrashAfter(0)).await, (1, None, 0));
         assert_eq!(outcome(Faults::CrashBeforeAnswer(1)).await, (1, Some(Status::Queued), 0));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_faults_they_are_the_tasks_inside() {
+    async fn without_faults_the_wrapper_conforms_to_the_task_store() {
         let folder = tempfile::tempdir().unwrap();
         let count = AtomicU64::new(0);
         crate::conformance::tasks::run(async || {

@@ -1,4 +1,4 @@
-//! As much of HTTP as a server in a test speaks, and such a server.
+//! A minimal HTTP server for tests.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use crate::wait::LIMIT;
 
-/// A server on this machine, which notes whatever it was sent.
+/// A server on this machine that records its requests.
 ///
-/// It has threads of its own, so that tests of a process and tests within a runtime use it alike.
+/// It has its own threads, so that tests of processes and tests within a runtime can both use it.
 pub(crate) struct TestServer<R> {
     address: SocketAddr,
     log: Arc<Log<R>>,
     listening: Option<JoinHandle<()>>,
 }
 
-/// What a server was sent so far.
+/// The recorded requests of a server.
 struct Log<R> {
     entries: Mutex<Entries<R>>,
     changed: Condvar,
@@ -28,7 +28,7 @@ struct Log<R> {
 
 struct Entries<R> {
     requests: Vec<R>,
-    /// Connections that were closed before anything was answered.
+    /// Connections that the client closed before a response.
     disconnects: usize,
     is_closing: bool,
 }
@@ -40,8 +40,9 @@ impl<R> fmt::Debug for TestServer<R> {
 }
 
 impl<R: Clone + Send + 'static> TestServer<R> {
-    /// Starts a server that makes requests of heads and JSON by `read`, and answers each, counted from 0. A request is
-    /// left without an answer, as long as its connection is held, where `answer` returns `false`.
+    /// Starts a server that converts each request by `read` from its head and JSON body, and answers it. Requests are
+    /// counted from 0. If `answer` returns `false`, the connection is kept open without a response until the client
+    /// closes it.
     pub(crate) fn start(
         read: fn(String, Value) -> R,
         answer: impl Fn(usize, &R, &mut TcpStream) -> io::Result<bool> + Send + Sync + 'static,
@@ -51,37 +52,37 @@ impl<R: Clone + Send + 'static> TestServer<R> {
         let entries =
             Mutex::new(Entries { requests: Vec::new(), disconnects: 0, is_closing: false });
         let log = Arc::new(Log { entries, changed: Condvar::new() });
-        let (answer, of_thread) = (Arc::new(answer), Arc::clone(&log));
+        let (answer, thread_log) = (Arc::new(answer), Arc::clone(&log));
         let listening = std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if of_thread.entries.lock().is_closing {
+                if thread_log.entries.lock().is_closing {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
-                let (log, answer) = (Arc::clone(&of_thread), Arc::clone(&answer));
-                // The client may have gone before the answer: that is no fault.
+                let (log, answer) = (Arc::clone(&thread_log), Arc::clone(&answer));
+                // The client may have disconnected before the response, which is not an error.
                 std::thread::spawn(move || drop(log.serve(stream, read, &*answer)));
             }
         });
         Ok(Self { address, log, listening: Some(listening) })
     }
 
-    /// Returns where it listens.
+    /// Returns its socket address.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns all that it was sent.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<R> {
         self.log.entries.lock().requests.clone()
     }
 
-    /// Waits until it was sent this many requests; holds the thread up.
+    /// Waits until this many requests were received; blocks the thread.
     pub(crate) fn wait_for_requests(&self, count: usize) {
         self.wait(|entries| entries.requests.len() >= count);
     }
 
-    /// Waits until this many connections were closed that nothing was answered on; holds the thread up.
+    /// Waits until this many connections were closed without a response; blocks the thread.
     pub(crate) fn wait_for_disconnects(&self, count: usize) {
         self.wait(|entries| entries.disconnects >= count);
     }
@@ -89,7 +90,7 @@ impl<R: Clone + Send + 'static> TestServer<R> {
     fn wait(&self, until: impl Fn(&Entries<R>) -> bool) {
         let mut entries = self.log.entries.lock();
         let waited = self.log.changed.wait_while_for(&mut entries, |now| !until(now), LIMIT);
-        assert!(!waited.timed_out(), "the server was not asked so often, or not left");
+        assert!(!waited.timed_out(), "timeout while waiting for requests or disconnects");
     }
 }
 
@@ -117,7 +118,7 @@ impl<R: Clone> Log<R> {
         };
         self.changed.notify_all();
         if !answer(number, &request, &mut stream)? {
-            // Nothing more is sent: this ends when the other side does.
+            // No response: blocks until the client closes the connection.
             drop(stream.read(&mut [0]));
             self.entries.lock().disconnects += 1;
             self.changed.notify_all();
@@ -126,7 +127,7 @@ impl<R: Clone> Log<R> {
     }
 }
 
-/// Reads the head of a request and its JSON.
+/// Reads the head of a request and its JSON body.
 pub(crate) fn read_request(stream: &mut impl BufRead) -> io::Result<(String, Value)> {
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -146,14 +147,14 @@ pub(crate) fn read_request(stream: &mut impl BufRead) -> io::Result<(String, Val
     Ok((head, serde_json::from_slice(&body)?))
 }
 
-/// Sends JSON, or what is said to be JSON, and ends the connection.
+/// Sends a response with a JSON content type, and ends the connection.
 pub(crate) fn answer(
     stream: &mut TcpStream,
     status: u16,
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> io::Result<()> {
-    write!(stream, "HTTP/1.1 {status} Told\r\ncontent-type: application/json\r\n")?;
+    write!(stream, "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\n")?;
     for (name, value) in headers {
         write!(stream, "{name}: {value}\r\n")?;
     }
@@ -161,14 +162,14 @@ pub(crate) fn answer(
     stream.write_all(body)
 }
 
-/// Sends the first half of a body and ends the connection.
+/// Sends the first half of a response, and ends the connection.
 pub(crate) fn answer_half(stream: &mut TcpStream, body: &str) -> io::Result<()> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
     write!(stream, "{head} {}\r\n\r\n", body.len())?;
     stream.write_all(&body.as_bytes()[..body.len() / 2])
 }
 
-/// Sends bytes until the other side goes.
+/// Sends an endless response until the client disconnects.
 pub(crate) fn flood(stream: &mut TcpStream) -> io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;
     let chunk = [b' '; 8_192];

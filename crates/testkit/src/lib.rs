@@ -1,7 +1,7 @@
-//! For tests only: clocks, doubles and the suites that every adapter of a port passes.
+//! Test doubles, fault injection and conformance suites. For tests only; nothing here is part of the product.
 //!
-//! An adapter's own tests call its suite here and add what is special about it. Nothing in this crate
-//! is part of the product.
+//! The suites in [`conformance`] test every implementation of a port. An implementation's own tests call its suite, and
+//! add what is specific to it.
 
 pub mod conformance;
 
@@ -30,7 +30,7 @@ pub use random::Random;
 pub use tls::TlsProxy;
 pub use wait::{delay_fault, eventually};
 
-/// Returns a real state in this folder, for tests of crates that may not name its adapter.
+/// Returns a SQLite state in this folder, for tests of crates that may not depend on its implementation.
 pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::HistoryStore> {
     std::sync::Arc::new(state::SqliteState::new(folder.join("lukasa.db")))
 }

@@ -1,7 +1,7 @@
-//! A root that lies in memory, for tests that want no disk or an editor they can steer.
+//! A root in memory, for tests without a disk or with simulated external edits.
 //!
-//! Clones are other processes on the same root: they share files, lock and count of writes. What an
-//! editor, git or a hostile checkout does goes through the `outside_*` functions, which ask nobody.
+//! Clones act as other processes on the same root: they share files, lock and generation. External edits by an editor,
+//! git or a hostile checkout go through the `outside_*` functions, which take no lock.
 
 mod tree;
 
@@ -21,7 +21,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use self::tree::FileTree;
 
-/// Keeps the files of one root in memory.
+/// A backend that keeps the files of one root in memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBackend {
     disk: Arc<Disk>,
@@ -34,7 +34,7 @@ struct Disk {
     record: Mutex<MemoryLockRecord>,
 }
 
-/// What the lock file of a real root says.
+/// The content of a real root's lock file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MemoryLockRecord {
     generation: u64,
@@ -62,17 +62,17 @@ impl MemoryBackend {
         self.tree().files()
     }
 
-    /// Returns every folder, empty ones too.
+    /// Returns every folder, empty ones included.
     pub fn folders(&self) -> Vec<String> {
         self.tree().folders()
     }
 
-    /// Returns how many temporary files there are.
+    /// Returns the number of temporary files.
     pub fn temporaries(&self) -> usize {
         self.tree().temporaries()
     }
 
-    /// Writes a file as an editor does, whatever is there.
+    /// Overwrites or creates a file, as an editor does.
     pub fn outside_write(&self, path: &RelativePath, bytes: &[u8]) {
         self.tree().outside_write(path, bytes);
     }
@@ -82,12 +82,12 @@ impl MemoryBackend {
         self.tree().outside_remove(path);
     }
 
-    /// Puts a link at a path.
+    /// Creates a link at a path.
     pub fn outside_link(&self, path: &RelativePath) {
         self.tree().outside_link(path);
     }
 
-    /// Puts a pipe at a path.
+    /// Creates a pipe at a path.
     pub fn outside_pipe(&self, path: &RelativePath) {
         self.tree().outside_pipe(path);
     }
@@ -97,7 +97,7 @@ impl MemoryBackend {
         self.tree().outside_temporary(path);
     }
 
-    /// Makes the root look as if the machine had been started anew since the last write.
+    /// Makes the root look as if the machine had restarted since the last write.
     pub fn restart_machine(&self) {
         lock(&self.disk.record).restarted = true;
     }
@@ -201,9 +201,9 @@ impl Backend for MemoryBackend {
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
-        let (number, made) = self.tree().stage(path)?;
+        let (number, created) = self.tree().stage(path)?;
         let (disk, path) = (Arc::clone(&self.disk), path.clone());
-        Ok(Box::new(StagedMemory { disk, path, bytes, number, created: made }))
+        Ok(Box::new(StagedMemory { disk, path, bytes, number, created }))
     }
 
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
@@ -228,18 +228,18 @@ impl Backend for MemoryBackend {
     }
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
-        let turn = Arc::clone(&self.disk.lock).lock_owned();
-        let Ok(turn) = tokio::time::timeout(wait, turn).await else {
+        let guard = Arc::clone(&self.disk.lock).lock_owned();
+        let Ok(guard) = tokio::time::timeout(wait, guard).await else {
             return Err(BackendError::Locked(wait));
         };
-        let found = *lock(&self.disk.record);
+        let record = *lock(&self.disk.record);
         Ok(Box::new(MemoryRootLock {
             disk: Arc::clone(&self.disk),
-            previous: found,
-            generation: found.generation,
-            interrupted: found.writing || found.restarted,
-            completed: found.completed,
-            _guard: turn,
+            previous: record,
+            generation: record.generation,
+            interrupted: record.writing || record.restarted,
+            completed: record.completed,
+            _guard: guard,
         }))
     }
 
@@ -253,7 +253,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn sweep(&self, _in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
-        // Looking and swapping are one step here, so nothing is ever taken away unseen.
+        // Comparing and replacing are one step here, so no external edit can be displaced.
         Ok(SweepReport { removed: self.tree().sweep(), ..SweepReport::default() })
     }
 

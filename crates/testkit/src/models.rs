@@ -1,6 +1,6 @@
-//! A server of models on this machine, which says what a test wants it to, in the words of any of four wires.
+//! A server of chat models that replies as a test specifies, in any of four protocols.
 //!
-//! It knows the wire by the path that it is asked at, and notes whatever it was sent.
+//! The path of a request selects the protocol. The server records all requests.
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -10,118 +10,118 @@ use serde_json::{Value, json};
 
 use crate::http::{self, TestServer};
 
-/// What a model says when it is asked.
+/// A reply of a chat model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelReply {
     /// A text.
     Text(String),
-    /// That tools be called: names and arguments.
+    /// Tool calls: names and arguments.
     Calls(Vec<(String, Value)>),
-    /// That one tool be called with arguments that are no JSON, where the wire has them as text.
+    /// One tool call with arguments that are not JSON, in protocols that send them as text.
     Garbage(String),
-    /// A text that is cut because it was too long.
+    /// A text that was truncated at the token limit.
     Cut(String),
     /// This status, with a header and a message.
     Status(u16, Option<(&'static str, &'static str)>, &'static str),
-    /// A page.
+    /// An HTML page.
     Page,
     /// JSON of another form.
     Other,
-    /// The beginning of a reply, and then the connection ends.
+    /// The beginning of a reply, after which the connection ends.
     Half,
-    /// Nothing, as long as the connection is held.
+    /// No response, as long as the client keeps the connection open.
     Nothing,
 }
 
 impl ModelReply {
-    /// A text.
+    /// Returns a text reply.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// That one tool be called.
+    /// Returns a reply that calls one tool.
     pub fn call(name: &str, arguments: Value) -> Self {
         Self::Calls(vec![(name.to_owned(), arguments)])
     }
 }
 
-/// What a server was sent.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     /// The request line and the headers.
     pub head: String,
-    /// The body.
+    /// The JSON body.
     pub body: Value,
 }
 
 impl ModelRequest {
-    /// Returns the body as text: whatever is looked for stands somewhere in it, escaped as JSON has it.
+    /// Returns the body as JSON text, for searching.
     pub fn text(&self) -> String {
         self.body.to_string()
     }
 }
 
-/// A server of models.
+/// A server of chat models.
 #[derive(Debug)]
 pub struct ModelServer(TestServer<ModelRequest>);
 
 impl ModelServer {
-    /// Starts a server that says what the script returns for each request, which are counted from 0.
+    /// Starts a server that sends the reply that the script returns for each request. Requests are counted from 0.
     pub fn start(
         script: impl Fn(usize, &ModelRequest) -> ModelReply + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let replies = Replies::default();
-        let answer = move |number, asked: &ModelRequest, stream: &mut TcpStream| {
-            replies.answer(&script(number, asked), &asked.head, stream)
+        let answer = move |number, request: &ModelRequest, stream: &mut TcpStream| {
+            replies.answer(&script(number, request), &request.head, stream)
         };
         TestServer::start(|head, body| ModelRequest { head, body }, answer).map(Self)
     }
 
-    /// Starts a server that says these things one after the other, and the last one from then on.
+    /// Starts a server that sends these replies in order, and repeats the last one.
     pub fn scripted(script: Vec<ModelReply>) -> io::Result<Self> {
         Self::start(move |number, _| {
             script.get(number).or_else(|| script.last()).cloned().unwrap_or(ModelReply::Other)
         })
     }
 
-    /// Returns where it listens.
+    /// Returns its socket address.
     pub const fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    /// Returns the URL that it is asked at.
+    /// Returns its base URL.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address())
     }
 
-    /// Returns all that it was asked.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.0.requests()
     }
 
-    /// Waits until it was asked so often; holds the thread up.
+    /// Waits until this many requests were received; blocks the thread.
     pub fn wait_for_requests(&self, count: usize) {
         self.0.wait_for_requests(count);
     }
 
-    /// Waits until so many connections were closed that nothing was said on; holds the thread up.
+    /// Waits until this many connections were closed without a response; blocks the thread.
     pub fn wait_for_disconnects(&self, count: usize) {
         self.0.wait_for_disconnects(count);
     }
 }
 
-/// Makes replies. Calls of tools have ids, which are counted.
+/// Encodes replies. Ids of tool calls are counted.
 #[derive(Default)]
 struct Replies {
     calls: AtomicUsize,
 }
 
 impl Replies {
-    /// Answers a request with this head; returns `false` if nothing is to be said.
-    fn answer(&self, says: &ModelReply, head: &str, stream: &mut TcpStream) -> io::Result<bool> {
+    /// Answers a request with this head; returns `false` if there is no response.
+    fn answer(&self, reply: &ModelReply, head: &str, stream: &mut TcpStream) -> io::Result<bool> {
         let path = head.split(' ').nth(1).unwrap_or_default();
-        let reply = |says: &ModelReply| self.reply(path, says).to_string();
-        match says {
+        let encode = |reply: &ModelReply| self.encode(path, reply).to_string();
+        match reply {
             ModelReply::Status(status, header, message) => {
                 let body = json!({ "error": { "message": message } }).to_string();
                 http::answer(stream, *status, header.as_slice(), body.as_bytes())?;
@@ -135,43 +135,43 @@ impl Replies {
                 )?;
             }
             ModelReply::Other => http::answer(stream, 200, &[], b"{\"it\": [\"works\"]}")?,
-            ModelReply::Half => http::answer_half(stream, &reply(&ModelReply::text("half")))?,
+            ModelReply::Half => http::answer_half(stream, &encode(&ModelReply::text("half")))?,
             ModelReply::Nothing => return Ok(false),
             ModelReply::Text(_)
             | ModelReply::Calls(_)
             | ModelReply::Garbage(_)
             | ModelReply::Cut(_) => {
-                http::answer(stream, 200, &[], reply(says).as_bytes())?;
+                http::answer(stream, 200, &[], encode(reply).as_bytes())?;
             }
         }
         Ok(true)
     }
 
-    /// Returns a reply in the words of the wire that has this path.
-    fn reply(&self, path: &str, says: &ModelReply) -> Value {
-        let text = match says {
+    /// Encodes a reply in the protocol of this path.
+    fn encode(&self, path: &str, reply: &ModelReply) -> Value {
+        let text = match reply {
             ModelReply::Text(text) | ModelReply::Cut(text) => Some(text.as_str()),
             _ => None,
         };
-        let calls = match says {
+        let calls = match reply {
             ModelReply::Calls(calls) => calls.clone(),
             ModelReply::Garbage(name) => vec![(name.clone(), Value::Null)],
             _ => Vec::new(),
         };
-        let said = ReplyContent {
+        let content = ReplyContent {
             text,
             calls: calls
                 .into_iter()
                 .map(|(name, arguments)| (self.id(), name, arguments))
                 .collect(),
-            is_cut: matches!(says, ModelReply::Cut(_)),
-            is_garbage: matches!(says, ModelReply::Garbage(_)),
+            is_cut: matches!(reply, ModelReply::Cut(_)),
+            is_garbage: matches!(reply, ModelReply::Garbage(_)),
         };
         match path {
-            path if path.ends_with("/chat/completions") => said.as_completion(),
-            path if path.ends_with("/responses") => said.as_response(),
-            path if path.ends_with("/messages") => said.as_message(),
-            _ => said.as_content(),
+            path if path.ends_with("/chat/completions") => content.as_completion(),
+            path if path.ends_with("/responses") => content.as_response(),
+            path if path.ends_with("/messages") => content.as_message(),
+            _ => content.as_content(),
         }
     }
 
@@ -180,7 +180,7 @@ impl Replies {
     }
 }
 
-/// A reply, before it is put in the words of a wire.
+/// The content of a reply, independent of the protocol.
 struct ReplyContent<'a> {
     text: Option<&'a str>,
     /// Ids, names and arguments.

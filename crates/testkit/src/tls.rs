@@ -1,4 +1,4 @@
-//! What encrypts for a server on this machine that does not.
+//! A TLS proxy in front of a server without encryption.
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::http;
 
-/// Listens for encrypted connections, and passes on what comes. Its thread ends with the process.
+/// A proxy that accepts TLS connections and forwards their requests. Its thread ends with the process.
 #[derive(Debug)]
 pub struct TlsProxy {
     address: SocketAddr,
@@ -19,16 +19,16 @@ pub struct TlsProxy {
 }
 
 impl TlsProxy {
-    /// Starts before a server.
+    /// Starts a proxy in front of a server.
     pub fn start(server: SocketAddr) -> io::Result<Self> {
-        let made =
+        let certified =
             generate_simple_self_signed(["localhost".to_owned()]).map_err(io::Error::other)?;
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .with_single_cert(vec![certified.cert.der().clone()], key.into())
             .map_err(io::Error::other)?;
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -36,19 +36,19 @@ impl TlsProxy {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let config = Arc::clone(&config);
-                // Who does not trust the certificate goes: that is what some tests are for.
+                // A client that does not trust the certificate disconnects; some tests check that.
                 std::thread::spawn(move || drop(forward(stream, config, server)));
             }
         });
-        Ok(Self { address, certificate: made.cert.pem() })
+        Ok(Self { address, certificate: certified.cert.pem() })
     }
 
-    /// Returns the URL that it is asked at.
+    /// Returns the URL of the proxy.
     pub fn url(&self) -> String {
         format!("https://localhost:{}/v1", self.address.port())
     }
 
-    /// Returns its certificate, which is its own authority, as PEM.
+    /// Returns its self-signed certificate, as PEM.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }

@@ -248,8 +248,8 @@ async fn an_agent_stops_at_the_turn_limit_and_writes_nothing() {
 async fn a_failing_server_is_reported_and_nothing_is_written() {
     for (reply, expected) in [
         (ModelReply::Status(401, None, "no"), "the model's server answered with status 401: no"),
-        (ModelReply::Page, "the model's reply cannot be read: it is no JSON"),
-        (ModelReply::Half, "the connection to its server broke"),
+        (ModelReply::Page, "the model's reply is invalid: not JSON"),
+        (ModelReply::Half, "the connection to the model's server was lost"),
         (ModelReply::Other, ""),
     ] {
         let (_home, memories) = memories();

@@ -518,9 +518,9 @@ mod tests {
         let of = |url: &str| format!("model = 'm'\nurl = '{url}'\n");
         check(
             &of("http://models.internal/v1"),
-            "config.toml:3: embeddings.url: `models.internal` is not this machine",
+            "config.toml:3: embeddings.url: `models.internal` is another machine",
         );
-        check(&of("127.0.0.1:11434"), "config.toml:3: embeddings.url: a server is named like");
+        check(&of("127.0.0.1:11434"), "config.toml:3: embeddings.url: a server address looks like");
         let far = of("http://models.internal/v1") + "beyond_this_machine = true\n";
         assert!(config(&format!("[embeddings]\n{far}")).unwrap().embeddings.is_some());
         let encrypted = of("https://api.example.com/v1");

@@ -151,7 +151,7 @@ fn a_resource_and_a_recall_count_as_reading() {
     let arguments = json!({ "prompt": "what does every project build with?" });
     let params = json!({ "name": "recall", "arguments": arguments });
     let recalled = second.request("tools/call", &params).to_string();
-    assert!(recalled.contains("nobody here reviewed"), "{recalled}");
+    assert!(recalled.contains("not reviewed here"), "{recalled}");
     second.create("/memories/global/second.md", "- Make builds all\n");
     second.close_input();
     let listed = place.run_ok(&["accept"]);

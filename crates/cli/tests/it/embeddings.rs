@@ -100,7 +100,7 @@ fn without_the_key_recall_goes_by_words_and_says_so_once() {
     let ended = place.run(&["recall", "who is the harbour master?"]);
     assert_eq!(ended.status, 0);
     assert_eq!(
-        ended.stderr.matches("the variable `TEST_KEY` of the environment holds no key").count(),
+        ended.stderr.matches("the environment variable `TEST_KEY` holds no key").count(),
         1,
         "{}",
         ended.stderr

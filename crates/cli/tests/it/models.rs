@@ -53,7 +53,7 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
     fs::write(&file, keyed).unwrap();
     let missing = place.run(&["models"]);
     assert!(
-        missing.stdout.contains("the variable `TEST_KEY` of the environment holds no key"),
+        missing.stdout.contains("the environment variable `TEST_KEY` holds no key"),
         "{}",
         missing.stdout
     );

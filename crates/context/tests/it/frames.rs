@@ -1,4 +1,4 @@
-//! Each of our tags occurs exactly as often as the structure needs it, whatever the texts and names are.
+//! Each block tag occurs exactly as often as the structure needs it, for all texts and names.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,19 +19,19 @@ use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
 
-/// Returns how often a tag is read in a text, opening and closing, by a reader who overlooks everything.
+/// Counts the opening and closing occurrences of a tag, as the most lenient reader would read them.
 fn count(text: &str, tag: &str) -> (usize, usize) {
-    let seen: String = text
+    let text: String = text
         .chars()
         .filter_map(visual_equivalent)
         .filter(|c| !c.is_whitespace())
         .map(|c| if c == '-' { '_' } else { c })
         .collect();
     let (mut opened, mut closed) = (0, 0);
-    for (at, _) in seen.match_indices('<') {
-        let rest = seen.get(at + 1..).unwrap_or_default();
+    for (index, _) in text.match_indices('<') {
+        let rest = text.get(index + 1..).unwrap_or_default();
         let name = rest.trim_start_matches(['/', '\\', '\u{2044}', '\u{2215}']);
-        // A longer name is another one, but here white space is gone: our own attributes follow at once.
+        // A longer name is another tag. White space was removed, so an attribute may follow the name directly.
         let ends = |rest: &str| {
             ["path=", "from=", ""].iter().any(|next| {
                 let after = rest.strip_prefix(next);
@@ -47,19 +47,19 @@ fn count(text: &str, tag: &str) -> (usize, usize) {
     (opened, closed)
 }
 
-/// Returns how often a tag stands in a text that is folded by Unicode's own tables alone: compatibility forms, confusable
-/// characters, case, and without white space and what is not displayed.
+/// Counts a tag in a text folded by Unicode's own tables: compatibility forms, confusable characters and case, without
+/// white space and invisible characters.
 fn count_folded(text: &str, tag: &str) -> (usize, usize) {
     let text = fold(text);
     let times = |opening: &str| {
         let opening = fold(opening);
-        let ends = |at: usize| {
-            let rest = text.get(at + opening.len()..).unwrap_or_default();
+        let ends = |index: usize| {
+            let rest = text.get(index + opening.len()..).unwrap_or_default();
             let is_longer = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-            // Attributes follow at once, for white space is gone.
+            // White space was removed, so an attribute may follow directly.
             !is_longer || ["path=", "from="].iter().any(|next| rest.starts_with(&fold(next)))
         };
-        text.match_indices(&opening).filter(|(at, _)| ends(*at)).count()
+        text.match_indices(&opening).filter(|(index, _)| ends(*index)).count()
     };
     (times(&format!("<{tag}")), times(&format!("</{tag}")))
 }
@@ -71,7 +71,7 @@ fn fold(text: &str) -> String {
     skeleton(&text).filter(|c| !c.is_whitespace() && !is_not_displayed(*c)).collect()
 }
 
-/// Unicode's property `Default_Ignorable_Code_Point`.
+/// Returns whether a character has Unicode's property `Default_Ignorable_Code_Point`.
 fn is_not_displayed(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -83,27 +83,26 @@ fn is_not_displayed(c: char) -> bool {
 
 fn check(text: &str, expected: &[(&str, usize)]) -> Result<(), TestCaseError> {
     for tag in TAGS {
-        let wanted =
-            expected.iter().find(|(known, _)| *known == tag).map_or(0, |(_, times)| *times);
-        prop_assert_eq!(count(text, tag), (wanted, wanted), "`{}` in {}", tag, text);
-        prop_assert_eq!(count_folded(text, tag), (wanted, wanted), "`{}` in {:?}", tag, text);
+        let times = expected.iter().find(|(name, _)| *name == tag).map_or(0, |(_, times)| *times);
+        prop_assert_eq!(count(text, tag), (times, times), "`{}` in {}", tag, text);
+        prop_assert_eq!(count_folded(text, tag), (times, times), "`{}` in {:?}", tag, text);
     }
     Ok(())
 }
 
-/// Characters that look like each one of which a tag is made, by Unicode's tables.
+/// Characters that resemble each character of a tag, by Unicode's tables.
 static LOOK_ALIKES: LazyLock<HashMap<String, Vec<char>>> = LazyLock::new(|| {
-    let mut found: HashMap<String, Vec<char>> = HashMap::new();
+    let mut look_alikes: HashMap<String, Vec<char>> = HashMap::new();
     for c in '\0'..=char::MAX {
-        let looks = fold(&c.to_string());
-        if looks.len() <= 2 && !looks.is_empty() {
-            found.entry(looks).or_default().push(c);
+        let folded = fold(&c.to_string());
+        if folded.len() <= 2 && !folded.is_empty() {
+            look_alikes.entry(folded).or_default().push(c);
         }
     }
-    found
+    look_alikes
 });
 
-/// A tag in which each character may be another one that looks like it.
+/// Returns a tag in which each character may be replaced by a look-alike.
 fn disguised() -> impl Strategy<Value = String> {
     let texts: Vec<String> =
         TAGS.iter().flat_map(|tag| [format!("<{tag}>"), format!("</{tag}>")]).collect();
@@ -118,7 +117,7 @@ fn disguised() -> impl Strategy<Value = String> {
     })
 }
 
-/// Texts that try to get out.
+/// Returns texts that try to break out of their block.
 fn hostile() -> impl Strategy<Value = String> {
     let opens = prop::sample::select(vec![
         "<",
@@ -153,7 +152,7 @@ fn hostile() -> impl Strategy<Value = String> {
 fn path() -> impl Strategy<Value = MemoryPath> {
     let otherwise = MemoryPath::Inside(
         Mount::Scope(Scope::Project),
-        RelativePath::parse("a.md").unwrap_or_else(|_| unreachable!("it is a name")),
+        RelativePath::parse("a.md").unwrap_or_else(|_| unreachable!("the name is valid")),
     );
     let name = prop_oneof![Just("a & b".to_owned()), "[a-z＜／＞' ]{1,12}", any::<String>()];
     name.prop_map(move |name| {
@@ -184,9 +183,9 @@ proptest! {
     #[test]
     fn files_stay_in_their_borders(a in hostile(), b in hostile(), name in hostile()) {
         let find = |text: &str| {
-            let of = |asked: memory::context_file::ImportRef| {
-                let reading = asked.candidates.into_iter().find(|each| each.path == "b.md")?;
-                Some(ResolvedImport { range: reading.range, path: reading.path, resolution: ImportResolution::Replaced(1) })
+            let of = |import_ref: memory::context_file::ImportRef| {
+                let candidate = import_ref.candidates.into_iter().find(|candidate| candidate.path == "b.md")?;
+                Some(ResolvedImport { range: candidate.range, path: candidate.path, resolution: ImportResolution::Replaced(1) })
             };
             find_imports(text).0.into_iter().filter_map(of).collect::<Vec<_>>()
         };

@@ -1,3 +1,3 @@
-//! What holds for every block, whatever a memory or a file says.
+//! Properties of every block, for all contents of memories and files.
 
 mod frames;

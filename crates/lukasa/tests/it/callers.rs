@@ -1,11 +1,11 @@
-//! What a caller sees and may do.
+//! Access of callers to memories.
 
 use lukasa::{Actor, AgentClass, Caller, ChangeKind, ErrorKind};
 
 use crate::{TestHome, paths, person};
 
 #[tokio::test]
-async fn a_class_says_what_an_agent_may_write() {
+async fn the_class_of_an_agent_limits_its_writes() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let workspace = lukasa.workspace(home.checkout("shop"));
@@ -34,7 +34,7 @@ async fn a_class_says_what_an_agent_may_write() {
 }
 
 #[tokio::test]
-async fn an_agent_that_may_not_write_everywhere_asks_for_no_tasks() {
+async fn an_agent_that_may_not_write_everywhere_may_start_no_task() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     for class in [AgentClass::Plan, AgentClass::Explore] {
@@ -62,7 +62,7 @@ async fn only_a_person_pins_and_decides() {
 }
 
 #[tokio::test]
-async fn memories_of_a_workspace_are_seen_in_no_other() {
+async fn memories_of_a_workspace_are_invisible_in_others() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let shop = lukasa.workspace(home.checkout("shop")).as_person("test");
@@ -84,7 +84,7 @@ async fn memories_of_a_workspace_are_seen_in_no_other() {
 }
 
 #[tokio::test]
-async fn a_workspace_of_an_id_is_one_wherever_it_is_opened() {
+async fn a_workspace_id_means_the_same_workspace_in_every_folder() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let named = |id: &str| lukasa.global().with_id(id).unwrap().as_person("test");
@@ -97,7 +97,7 @@ async fn a_workspace_of_an_id_is_one_wherever_it_is_opened() {
 }
 
 #[tokio::test]
-async fn nobody_writes_through_a_workspace_that_is_only_for_reading() {
+async fn a_read_only_workspace_refuses_all_writes() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     person(&lukasa).create("global/a.md", "- x\n").await.unwrap();
@@ -119,7 +119,7 @@ async fn a_folder_has_no_scopes() {
 }
 
 #[tokio::test]
-async fn history_says_who_did_what() {
+async fn history_names_the_author_and_the_kind_of_each_change() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let caller = Caller::agent(AgentClass::Exec, "my-app").client("helper 2").session("talk-1");
@@ -130,23 +130,23 @@ async fn history_says_who_did_what() {
     std::fs::write(home.path().join("home/memory/b.md"), "- y, with an editor\n").unwrap();
 
     let history = memories.history(9).await.unwrap();
-    let told: Vec<_> =
-        history.iter().map(|one| (one.kind, one.by, one.session.as_deref())).collect();
+    let entries: Vec<_> =
+        history.iter().map(|change| (change.kind, change.by, change.session.as_deref())).collect();
     assert_eq!(
-        told,
+        entries,
         [
             (ChangeKind::Outside, Actor::Outside, None),
             (ChangeKind::Rename, Actor::Person, None),
             (ChangeKind::Create, Actor::Agent, Some("talk-1")),
         ]
     );
-    let of_b = memories.history_of("global/b.md", 9).await.unwrap();
-    assert!(of_b.len() >= 2, "{of_b:?}");
+    let changes = memories.history_of("global/b.md", 9).await.unwrap();
+    assert!(changes.len() >= 2, "{changes:?}");
     lukasa.close().await;
 }
 
 #[tokio::test]
-async fn a_project_instructs_models_once_it_is_trusted() {
+async fn models_see_the_context_files_of_a_project_once_it_is_trusted() {
     let home = TestHome::new();
     let checkout = home.checkout("shop");
     std::fs::write(checkout.join("AGENTS.md"), "Use pnpm.\n").unwrap();

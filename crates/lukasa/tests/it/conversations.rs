@@ -1,11 +1,11 @@
-//! Conversations: what fits is taken if it is there, once; nothing waits.
+//! Conversations: recalled memories are returned once, and no call waits.
 
 use lukasa::Turn;
 
 use crate::{TestHome, person};
 
 #[tokio::test]
-async fn what_fits_a_prompt_is_shown_once() {
+async fn recalled_memories_are_shown_once() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
@@ -13,7 +13,7 @@ async fn what_fits_a_prompt_is_shown_once() {
     let conversation = memories.conversation("talk-1").await.unwrap();
     let mut shown = conversation.prompt("how do I build this?");
     while shown.is_none() {
-        // It is looked for beside the turn: the runtime goes on with it here.
+        // Recall runs in the background: yielding lets the runtime continue it.
         tokio::task::yield_now().await;
         shown = conversation.tool_result();
     }
@@ -30,7 +30,7 @@ async fn what_fits_a_prompt_is_shown_once() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_a_restart() {
+async fn a_conversation_continues_after_a_restart() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let conversation = person(&lukasa).conversation("talk-1").await.unwrap();
@@ -48,7 +48,7 @@ async fn a_conversation_goes_on_after_a_restart() {
 }
 
 #[tokio::test]
-async fn the_context_keeps_its_bytes_and_changes_are_told_behind_it() {
+async fn the_context_keeps_its_bytes_and_changes_are_returned_separately() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
@@ -67,7 +67,7 @@ async fn the_context_keeps_its_bytes_and_changes_are_told_behind_it() {
 }
 
 #[tokio::test]
-async fn turns_are_reviewed_in_the_background_where_that_was_asked_for() {
+async fn turns_are_reviewed_in_the_background_if_enabled() {
     let home = TestHome::new();
     let lukasa = lukasa::Lukasa::builder(home.path()).review_every(1).open().await.unwrap();
     let memories = person(&lukasa);

@@ -1,4 +1,4 @@
-//! Events arrive, whoever changes memories.
+//! Events of changes by this program, other processes and editors.
 
 use lukasa::{Actor, ChangeKind, Event, MemoryEvents};
 
@@ -9,17 +9,17 @@ async fn next(events: &mut MemoryEvents) -> Event {
 }
 
 #[tokio::test]
-async fn changes_pins_tasks_and_edits_with_other_programs_are_told() {
+async fn changes_pins_tasks_and_external_edits_are_published() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
-    // A folder that is there is watched at once.
+    // An existing folder is watched at once.
     memories.create("global/z.md", "- one\n").await.unwrap();
     let mut events = memories.events().await.unwrap();
 
     let made = memories.create("global/a.md", "- one\n").await.unwrap();
     let Event::Changed { path, change, kind, by, revision, .. } = next(&mut events).await else {
-        panic!("a change is told first")
+        panic!("the first event is the change")
     };
     assert_eq!(
         (path.to_string().as_str(), kind, by),
@@ -31,11 +31,15 @@ async fn changes_pins_tasks_and_edits_with_other_programs_are_told() {
     assert!(matches!(next(&mut events).await, Event::Pinned { is_pinned: true, .. }));
 
     let report = memories.remember("I work at night").await.unwrap();
-    let Event::TaskDone { task, .. } = next(&mut events).await else { panic!("a task is told") };
+    let Event::TaskDone { task, .. } = next(&mut events).await else {
+        panic!("the next event is the task")
+    };
     assert_eq!(task, report.id);
 
     std::fs::write(home.path().join("home/memory/a.md"), "- with an editor\n").unwrap();
-    let Event::Changed { by, .. } = next(&mut events).await else { panic!("an edit is told") };
+    let Event::Changed { by, .. } = next(&mut events).await else {
+        panic!("the next event is the edit")
+    };
     assert_eq!(by, Actor::Outside);
 
     lukasa.close().await;
@@ -43,7 +47,7 @@ async fn changes_pins_tasks_and_edits_with_other_programs_are_told() {
 }
 
 #[tokio::test]
-async fn what_another_process_changes_is_told() {
+async fn changes_by_another_process_are_published() {
     let home = TestHome::new();
     let (here, there) = (home.open().await, home.open().await);
     person(&here).create("global/z.md", "- one\n").await.unwrap();
@@ -56,7 +60,7 @@ async fn what_another_process_changes_is_told() {
 }
 
 #[tokio::test]
-async fn what_happens_in_a_workspace_is_told_in_no_other() {
+async fn events_of_a_workspace_are_published_in_no_other() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let shop = lukasa.workspace(home.checkout("shop")).as_person("test");

@@ -1,4 +1,4 @@
-//! Opening, sharing, closing, dropping; the clock.
+//! Opening, sharing, closing and dropping a home; the clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,14 +28,14 @@ async fn two_handles_on_one_home_see_each_others_writes() {
     assert_eq!(paths(&here).await.len(), 41);
     assert_eq!(paths(&there).await, paths(&here).await);
     one.close().await;
-    // The other one goes on.
+    // The other handle still works.
     there.delete("global/a.md").await.unwrap();
     other.close().await;
 }
 
-/// There, `tokio::task::block_in_place` panics although the runtime has several threads.
+/// In a `LocalSet`, `tokio::task::block_in_place` panics even if the runtime has several threads.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_local_set_of_a_runtime_with_several_threads_may_use_it() {
+async fn a_home_works_in_a_local_set_of_a_multi_thread_runtime() {
     let home = TestHome::new();
     let used = async {
         let lukasa = home.open().await;
@@ -50,13 +50,13 @@ async fn a_local_set_of_a_runtime_with_several_threads_may_use_it() {
 }
 
 #[tokio::test]
-async fn closing_lets_tasks_end_and_refuses_what_comes_later() {
+async fn closing_lets_running_tasks_end_and_refuses_later_calls() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     let task = memories.remember("I work at night").start().await.unwrap();
     let conversation = memories.conversation("talk-1").await.unwrap();
-    // Begun, so that it is let end and not left for the next start.
+    // A running task may end before the close; a queued one would wait for the next opening.
     while matches!(task.status().await.unwrap(), lukasa::TaskStatus::Queued) {
         tokio::task::yield_now().await;
     }
@@ -80,11 +80,11 @@ async fn closing_lets_tasks_end_and_refuses_what_comes_later() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_task_is_told_that_it_goes_on_with_the_next_start() {
+async fn waiting_for_a_task_fails_on_close_and_the_task_continues_later() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
-    // Closed before its lane begins: nothing has yielded to it yet.
+    // Closed before the lane begins, because the task did not yield to it.
     let task = memories.remember("I work at night").start().await.unwrap();
     lukasa.close().await;
     match task.wait().await {
@@ -99,14 +99,14 @@ async fn whoever_waits_for_a_task_is_told_that_it_goes_on_with_the_next_start() 
 }
 
 #[test]
-fn a_home_that_is_dropped_loses_nothing_that_was_acknowledged() {
+fn a_home_dropped_without_close_loses_nothing_acknowledged() {
     let home = TestHome::new();
     let id = lukasa::block_on(async {
         let lukasa = home.open().await;
         let memories = person(&lukasa);
         memories.create("global/a.md", "- one\n").await.unwrap();
         memories.remember("I work at night").start().await.unwrap().id().clone()
-        // Dropped with its runtime, without a close.
+        // Dropped with its runtime, without closing.
     });
     lukasa::block_on(async {
         let lukasa = home.open().await;
@@ -120,7 +120,7 @@ fn a_home_that_is_dropped_loses_nothing_that_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn the_injected_clock_dates_what_happens() {
+async fn the_injected_clock_dates_changes_and_texts() {
     let home = TestHome::new();
     let now: Timestamp = "2031-05-06T07:08:09Z".parse().unwrap();
     let clock = Arc::new(ManualClock::at(now));
@@ -133,7 +133,7 @@ async fn the_injected_clock_dates_what_happens() {
     let dates: Vec<_> =
         memories.history(9).await.unwrap().iter().map(|change| change.at.to_string()).collect();
     assert_eq!(dates, ["2031-05-06T07:09:09Z", "2031-05-06T07:08:09Z"]);
-    // A date that is meant relative to the day is written out by the same clock.
+    // A relative date in a text is resolved by the same clock.
     let mut texts = String::new();
     for memory in memories.list().await.unwrap() {
         texts += &memories.read(memory.path).await.unwrap().text;
@@ -143,7 +143,7 @@ async fn the_injected_clock_dates_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_runtime_of_several_threads_does_as_well() {
+async fn a_home_works_on_a_multi_thread_runtime() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let tasks = (0..4).map(|number| {
@@ -161,7 +161,7 @@ async fn a_runtime_of_several_threads_does_as_well() {
 }
 
 #[test]
-fn handles_go_to_other_threads() {
+fn handles_are_send_and_sync() {
     fn check<T: Send + Sync + 'static>() {}
     check::<Lukasa>();
     check::<lukasa::Workspace>();

@@ -1,4 +1,4 @@
-//! The promises of the library, kept through its public names alone.
+//! The promises of the library, tested through its public API alone.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,7 +19,7 @@ use std::path::Path;
 use lukasa::{Lukasa, Memories};
 use tempfile::TempDir;
 
-/// A home in a folder that goes with it.
+/// A home in a temporary folder.
 struct TestHome {
     folder: TempDir,
 }
@@ -33,7 +33,7 @@ impl TestHome {
         self.folder.path()
     }
 
-    /// Makes a git checkout in the folder.
+    /// Creates a git checkout in the folder.
     fn checkout(&self, name: &str) -> std::path::PathBuf {
         let checkout = self.path().join(name);
         std::fs::create_dir_all(checkout.join(".git")).unwrap();
@@ -49,7 +49,7 @@ fn person(lukasa: &Lukasa) -> Memories {
     lukasa.global().as_person("test")
 }
 
-/// Returns the paths of all memories that are seen.
+/// Returns the paths of all visible memories.
 async fn paths(memories: &Memories) -> Vec<String> {
     let listing = memories.list().await.unwrap();
     listing.into_iter().map(|memory| memory.path.to_string()).collect()
@@ -59,7 +59,7 @@ async fn paths(memories: &Memories) -> Vec<String> {
 fn the_crate_has_at_most_40_names_at_its_top() {
     let source = include_str!("../../src/lib.rs");
     let exports = source.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
-    // What is in `layers` is not at the top.
+    // Names in `layers` are not counted.
     let exports = exports.filter(|export| !export.starts_with("::"));
     let names: usize = exports.map(|export| export.matches(',').count().max(1)).sum();
     assert!((20..=40).contains(&names), "{names}");

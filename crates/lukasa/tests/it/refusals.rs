@@ -1,4 +1,4 @@
-//! Every refusal is an error with a kind, a stable code and a message, and changes nothing.
+//! Refusals: each is an error with a kind, a stable code and a message, and changes nothing.
 
 use std::error::Error as _;
 use std::fmt::Debug;
@@ -7,7 +7,7 @@ use lukasa::{Error, ErrorKind, Lukasa};
 
 use crate::{TestHome, paths, person};
 
-/// Checks what a refused call says.
+/// Checks the kind and the code of a refused call.
 fn check<T: Debug>(call: Result<T, Error>, kind: ErrorKind, code: &str) {
     let error = call.unwrap_err();
     assert_eq!((error.kind(), error.code()), (kind, code), "{error}");
@@ -51,7 +51,7 @@ async fn every_refusal_is_an_error_with_a_kind_and_a_code() {
 }
 
 #[tokio::test]
-async fn a_scope_holds_no_more_than_was_set() {
+async fn a_full_scope_refuses_another_memory() {
     let home = TestHome::new();
     let lukasa = Lukasa::builder(home.path()).files_max(1).open().await.unwrap();
     let memories = person(&lukasa);
@@ -61,7 +61,7 @@ async fn a_scope_holds_no_more_than_was_set() {
 }
 
 #[tokio::test]
-async fn a_memory_that_changed_meanwhile_is_not_replaced() {
+async fn a_stale_revision_is_not_replaced() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
@@ -81,7 +81,7 @@ async fn a_memory_that_changed_meanwhile_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn an_undo_that_would_lose_a_later_change_names_what_is_in_its_way() {
+async fn an_undo_names_the_memories_that_block_it() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
@@ -107,7 +107,7 @@ async fn a_home_that_cannot_be_used_is_a_fault_with_a_source() {
 }
 
 #[tokio::test]
-async fn a_setting_that_does_not_exist_keeps_a_home_from_opening() {
+async fn an_unknown_setting_prevents_opening() {
     let home = TestHome::new();
     let builder = Lukasa::builder(home.path()).configure(|config| {
         let policy = lukasa::layers::memory::screen::Policy::Off;

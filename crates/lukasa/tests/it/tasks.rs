@@ -1,11 +1,11 @@
-//! Tasks: waited for, polled, previewed, undone.
+//! Tasks: waiting, polling, previewing, undoing.
 
 use lukasa::{ErrorKind, Scope, TaskId, TaskStatus};
 
 use crate::{TestHome, paths, person};
 
 #[tokio::test]
-async fn what_is_remembered_is_recalled_and_forgotten_without_a_model_or_a_network() {
+async fn remember_recall_and_forget_work_without_a_model_or_network() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
@@ -25,7 +25,7 @@ async fn what_is_remembered_is_recalled_and_forgotten_without_a_model_or_a_netwo
 }
 
 #[tokio::test]
-async fn a_scope_that_is_not_there_fails_the_task() {
+async fn an_unavailable_scope_fails_the_task() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let error = person(&lukasa).remember_in(Scope::Project, "We use pnpm").await.unwrap_err();
@@ -34,7 +34,7 @@ async fn a_scope_that_is_not_there_fails_the_task() {
 }
 
 #[tokio::test]
-async fn a_task_is_found_again_by_its_id_and_undone_as_one() {
+async fn a_task_is_found_by_its_id_and_undone_as_a_whole() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
@@ -44,7 +44,7 @@ async fn a_task_is_found_again_by_its_id_and_undone_as_one() {
     let task = memories.task(&id).await.unwrap().unwrap();
     let report = task.wait().await.unwrap();
     assert!(matches!(task.status().await.unwrap(), TaskStatus::Completed(same) if same == report));
-    // It is over: to cancel it changes nothing.
+    // The task has ended, so cancelling it changes nothing.
     assert!(matches!(task.cancel().await.unwrap(), TaskStatus::Completed(_)));
     let listed: Vec<TaskId> =
         memories.tasks().await.unwrap().iter().map(|task| task.id().clone()).collect();
@@ -73,7 +73,7 @@ async fn a_preview_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_dropped_asks_for_nothing() {
+async fn a_dropped_request_queues_no_task() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
@@ -83,7 +83,7 @@ async fn a_request_that_is_dropped_asks_for_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_task_is_not_sure_of_waits_for_a_person() {
+async fn an_uncertain_change_becomes_a_proposal_for_a_person() {
     let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);

@@ -1,4 +1,4 @@
-//! Models on every wire, asked over real connections.
+//! Chat models over every protocol, with real connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use testkit::{ModelReply, ModelServer};
 
 const LONG: Duration = Duration::from_mins(1);
 
-fn chat(wire: ChatProtocol, server: &ModelServer, key: ApiKey) -> Chat {
-    named(wire, server, "small", key)
+fn chat(protocol: ChatProtocol, server: &ModelServer, key: ApiKey) -> Chat {
+    chat_with_model(protocol, server, "small", key)
 }
 
-fn named(wire: ChatProtocol, server: &ModelServer, model: &str, key: ApiKey) -> Chat {
+fn chat_with_model(protocol: ChatProtocol, server: &ModelServer, model: &str, key: ApiKey) -> Chat {
     let address = Address::parse(&server.url(), PlaintextReach::ThisMachine).unwrap();
-    Chat::new(wire, address, model, key)
+    Chat::new(protocol, address, model, key)
 }
 
 fn key() -> ApiKey {
@@ -33,22 +33,22 @@ fn tools() -> [ToolSpec; 2] {
     [tool("read_file", "Reads a file."), tool("ls", "Lists a folder.")]
 }
 
-/// Returns a conversation in which something was said.
+/// Returns a conversation with one message.
 fn conversation() -> ChatHistory {
     let mut conversation = ChatHistory::new("You keep files.", &tools());
     conversation.push_user("Tidy up.");
     conversation
 }
 
-async fn error(says: ModelReply) -> ChatError {
-    let server = ModelServer::scripted(vec![says]).unwrap();
+async fn error(reply: ModelReply) -> ChatError {
+    let server = ModelServer::scripted(vec![reply]).unwrap();
     let chat = chat(ChatProtocol::OpenAi, &server, key());
     chat.next(&mut conversation(), Duration::from_secs(20)).await.unwrap_err()
 }
 
 #[tokio::test]
-async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
-    for &wire in ChatProtocol::VARIANTS {
+async fn tool_calls_results_and_text_work_over_every_protocol() {
+    for &protocol in ChatProtocol::VARIANTS {
         let calls = vec![
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
@@ -56,7 +56,7 @@ async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
         let server =
             ModelServer::scripted(vec![ModelReply::Calls(calls), ModelReply::text("All is tidy.")])
                 .unwrap();
-        let chat = chat(wire, &server, key());
+        let chat = chat(protocol, &server, key());
         let mut conversation = conversation();
         let reply = chat.next(&mut conversation, LONG).await.unwrap();
         let called: Vec<_> =
@@ -64,71 +64,79 @@ async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
         assert_eq!(
             called,
             [("read_file", json!({ "path": "a.md" })), ("ls", json!({ "path": "/" }))],
-            "{wire:?}"
+            "{protocol:?}"
         );
-        assert_eq!((reply.text.as_str(), reply.is_truncated), ("", false), "{wire:?}");
+        assert_eq!((reply.text.as_str(), reply.is_truncated), ("", false), "{protocol:?}");
         let results = ["- one fact", "a.md"].map(str::to_owned);
         conversation.push_results(reply.calls.iter().zip(results));
         let reply = chat.next(&mut conversation, LONG).await.unwrap();
-        assert_eq!((reply.text.as_str(), reply.calls.len()), ("All is tidy.", 0), "{wire:?}");
+        assert_eq!((reply.text.as_str(), reply.calls.len()), ("All is tidy.", 0), "{protocol:?}");
         let usage = reply.usage;
         assert_eq!(
             (usage.tokens_in, usage.tokens_cached, usage.tokens_out),
             (100, 40, 7),
-            "{wire:?}"
+            "{protocol:?}"
         );
-        assert_eq!(usage.cost, (wire == ChatProtocol::OpenAi).then_some(0.25), "{wire:?}");
+        assert_eq!(usage.cost, (protocol == ChatProtocol::OpenAi).then_some(0.25), "{protocol:?}");
         let [first, second] = server.requests().try_into().unwrap();
         for text in ["You keep files.", "Tidy up.", "read_file", "Lists a folder."] {
-            assert!(first.text().contains(text), "{wire:?} was not told {text}: {}", first.text());
+            assert!(
+                first.text().contains(text),
+                "{protocol:?} was not sent {text}: {}",
+                first.text()
+            );
         }
         for text in ["- one fact", "a.md"] {
             assert!(
                 second.text().contains(text),
-                "{wire:?} was not told {text}: {}",
+                "{protocol:?} was not sent {text}: {}",
                 second.text()
             );
         }
-        assert!(first.head.contains("k-123"), "{wire:?}: {}", first.head);
-        assert!(!first.text().contains("k-123"), "{wire:?}");
+        assert!(first.head.contains("k-123"), "{protocol:?}: {}", first.head);
+        assert!(!first.text().contains("k-123"), "{protocol:?}");
     }
 }
 
-/// Every call has one result that names it, as the servers of each wire demand.
+/// Every result must name its call, as the servers of each protocol demand.
 #[tokio::test]
 async fn results_name_their_calls() {
-    let find = |wire: ChatProtocol, body: &Value| -> Vec<(String, String)> {
+    let find = |protocol: ChatProtocol, body: &Value| -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        match wire {
+        match protocol {
             ChatProtocol::OpenAi => {
                 assert_eq!(body["tool_choice"], "auto");
                 let messages = list(&body["messages"]);
                 let results = messages.iter().filter(|message| message["role"] == "tool");
-                results.map(|one| (text(&one["tool_call_id"]), text(&one["content"]))).collect()
+                results
+                    .map(|result| (text(&result["tool_call_id"]), text(&result["content"])))
+                    .collect()
             }
             ChatProtocol::OpenAiResponses => {
                 let items = list(&body["input"]);
                 let results = items.iter().filter(|item| item["type"] == "function_call_output");
-                results.map(|one| (text(&one["call_id"]), text(&one["output"]))).collect()
+                results.map(|result| (text(&result["call_id"]), text(&result["output"]))).collect()
             }
             ChatProtocol::Anthropic => {
-                // All in the one message after the calls: two in a row are refused.
+                // All results are in the one message after the calls, because servers refuse two messages in a row.
                 let newest = list(&body["messages"]).pop().unwrap_or_default();
                 list(&newest["content"])
                     .iter()
-                    .map(|one| (text(&one["tool_use_id"]), text(&one["content"])))
+                    .map(|result| (text(&result["tool_use_id"]), text(&result["content"])))
                     .collect()
             }
             ChatProtocol::Gemini => {
                 let contents = list(&body["contents"]);
                 let parts = contents.iter().flat_map(|content| list(&content["parts"]));
                 let results = parts.filter_map(|part| part.get("functionResponse").cloned());
-                results.map(|one| (text(&one["name"]), one["response"].to_string())).collect()
+                results
+                    .map(|result| (text(&result["name"]), result["response"].to_string()))
+                    .collect()
             }
         }
     };
-    for &wire in ChatProtocol::VARIANTS {
+    for &protocol in ChatProtocol::VARIANTS {
         let calls = vec![
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
@@ -136,34 +144,40 @@ async fn results_name_their_calls() {
         let server =
             ModelServer::scripted(vec![ModelReply::Calls(calls), ModelReply::text("Done.")])
                 .unwrap();
-        let chat = chat(wire, &server, key());
+        let chat = chat(protocol, &server, key());
         let mut conversation = conversation();
         let reply = chat.next(&mut conversation, LONG).await.unwrap();
         let results = ["first result", "second result"].map(str::to_owned);
         conversation.push_results(reply.calls.iter().zip(results));
         chat.next(&mut conversation, LONG).await.unwrap();
-        let found = find(wire, &server.requests()[1].body);
-        let names =
-            if wire == ChatProtocol::Gemini { ["read_file", "ls"] } else { ["call_0", "call_1"] };
+        let found = find(protocol, &server.requests()[1].body);
+        let names = if protocol == ChatProtocol::Gemini {
+            ["read_file", "ls"]
+        } else {
+            ["call_0", "call_1"]
+        };
         let [(one, first), (other, second)] = found.try_into().unwrap();
-        assert_eq!([one.as_str(), other.as_str()], names, "{wire:?}");
+        assert_eq!([one.as_str(), other.as_str()], names, "{protocol:?}");
         assert!(
             first.contains("first result") && second.contains("second result"),
-            "{wire:?} {first} {second}"
+            "{protocol:?} {first} {second}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_name_that_ends_like_a_wish_is_the_name() {
-    for wire in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses, ChatProtocol::Anthropic] {
+async fn a_model_name_that_ends_like_an_effort_is_sent_unchanged() {
+    for protocol in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses, ChatProtocol::Anthropic] {
         let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
         for name in ["mistral-medium", "qwen-max", "phi-none", "org::tiny", "plain", "odd-"] {
-            named(wire, &server, name, key()).next(&mut conversation(), LONG).await.unwrap();
+            chat_with_model(protocol, &server, name, key())
+                .next(&mut conversation(), LONG)
+                .await
+                .unwrap();
             let body = server.requests().pop().unwrap().body;
-            assert_eq!(body["model"], name, "{wire:?}");
-            for wish in ["reasoning_effort", "reasoning", "thinking"] {
-                assert!(body.get(wish).is_none(), "{wire:?} {name}: {body}");
+            assert_eq!(body["model"], name, "{protocol:?}");
+            for parameter in ["reasoning_effort", "reasoning", "thinking"] {
+                assert!(body.get(parameter).is_none(), "{protocol:?} {name}: {body}");
             }
         }
     }
@@ -171,11 +185,11 @@ async fn a_name_that_ends_like_a_wish_is_the_name() {
 
 #[tokio::test]
 async fn without_a_key_none_is_sent() {
-    for wire in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses] {
+    for protocol in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses] {
         let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
-        chat(wire, &server, ApiKey::None).next(&mut conversation(), LONG).await.unwrap();
-        let [asked] = server.requests().try_into().unwrap();
-        assert!(!asked.head.to_lowercase().contains("authorization"), "{}", asked.head);
+        chat(protocol, &server, ApiKey::None).next(&mut conversation(), LONG).await.unwrap();
+        let [request] = server.requests().try_into().unwrap();
+        assert!(!request.head.to_lowercase().contains("authorization"), "{}", request.head);
     }
     let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
     let missing = ApiKey::from_variable("MY_KEY", None);
@@ -191,7 +205,7 @@ async fn without_a_key_none_is_sent() {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_asked_again_when_it_says() {
+async fn retries_wait_as_long_as_the_server_says() {
     let script = vec![
         ModelReply::Status(429, Some(("retry-after", "1")), "slow down"),
         ModelReply::Status(503, None, "busy"),
@@ -208,7 +222,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
 }
 
 #[tokio::test]
-async fn who_is_to_wait_beyond_the_deadline_is_told_at_once() {
+async fn a_wait_beyond_the_deadline_fails_at_once() {
     let server = ModelServer::scripted(vec![ModelReply::Status(
         429,
         Some(("retry-after", "3600")),
@@ -225,7 +239,7 @@ async fn who_is_to_wait_beyond_the_deadline_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_pass_is_not_tried_again() {
+async fn permanent_errors_are_not_retried() {
     for status in [400, 401, 403, 404, 302] {
         let server =
             ModelServer::scripted(vec![ModelReply::Status(status, None, "no: k-123")]).unwrap();
@@ -257,11 +271,8 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn what_is_no_reply_is_told_from_what_is() {
-    assert_eq!(
-        error(ModelReply::Page).await.to_string(),
-        "the model's reply cannot be read: it is no JSON"
-    );
+async fn invalid_replies_are_errors() {
+    assert_eq!(error(ModelReply::Page).await.to_string(), "the model's reply is invalid: not JSON");
     assert!(matches!(error(ModelReply::Half).await, ChatError::ConnectionLost(_)));
     assert!(matches!(
         error(ModelReply::Status(500, None, "failed")).await,
@@ -270,11 +281,11 @@ async fn what_is_no_reply_is_told_from_what_is() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_are_no_object() {
-    for wire in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses] {
+async fn invalid_json_arguments_are_never_an_object() {
+    for protocol in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses] {
         let server = ModelServer::scripted(vec![ModelReply::Garbage("ls".to_owned())]).unwrap();
-        let replied = chat(wire, &server, key()).next(&mut conversation(), LONG).await;
-        match replied {
+        let result = chat(protocol, &server, key()).next(&mut conversation(), LONG).await;
+        match result {
             Ok(reply) => {
                 assert!(reply.calls.iter().all(|call| !call.arguments().is_object()), "{reply:?}");
             }
@@ -284,16 +295,16 @@ async fn arguments_that_are_no_json_are_no_object() {
 }
 
 #[tokio::test]
-async fn a_reply_that_was_too_long_is_told() {
-    for &wire in ChatProtocol::VARIANTS {
+async fn a_truncated_reply_is_marked() {
+    for &protocol in ChatProtocol::VARIANTS {
         let server = ModelServer::scripted(vec![ModelReply::Cut("half a".to_owned())]).unwrap();
-        let reply = chat(wire, &server, key()).next(&mut conversation(), LONG).await.unwrap();
-        assert!(reply.is_truncated, "{wire:?}: {reply:?}");
+        let reply = chat(protocol, &server, key()).next(&mut conversation(), LONG).await.unwrap();
+        assert!(reply.is_truncated, "{protocol:?}: {reply:?}");
     }
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_without_the_address() {
+async fn an_unreachable_server_is_reported_without_the_key() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -305,7 +316,7 @@ async fn nobody_there_is_told_without_the_address() {
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_left_at_the_deadline() {
+async fn a_silent_server_times_out_and_is_disconnected() {
     let server = ModelServer::scripted(vec![ModelReply::Nothing]).unwrap();
     let wait = Duration::from_millis(80);
     let error = chat(ChatProtocol::Gemini, &server, key())
@@ -317,12 +328,12 @@ async fn who_says_nothing_is_left_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_dropped_closes_its_connection() {
+async fn dropping_a_request_closes_its_connection() {
     let server = Arc::new(ModelServer::scripted(vec![ModelReply::Nothing]).unwrap());
     let chat = chat(ChatProtocol::OpenAi, &server, key());
-    let asking = tokio::spawn(async move { chat.next(&mut conversation(), LONG).await });
-    let waiting = Arc::clone(&server);
-    tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();
-    asking.abort();
+    let request = tokio::spawn(async move { chat.next(&mut conversation(), LONG).await });
+    let server_handle = Arc::clone(&server);
+    tokio::task::spawn_blocking(move || server_handle.wait_for_requests(1)).await.unwrap();
+    request.abort();
     tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! An endpoint and models, asked over real connections.
+//! Embedding endpoints and chat models, tested over real connections.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail where there is no server")]
 
@@ -20,8 +20,8 @@ fn endpoint(url: &str, key: ApiKey) -> EmbeddingEndpoint {
     EmbeddingEndpoint::new(Address::parse(url, PlaintextReach::ThisMachine).unwrap(), "small", key)
 }
 
-async fn asked(server: &EmbeddingServer, answers: EmbeddingReply) -> EmbedError {
-    server.set_reply(answers);
+async fn error_of(server: &EmbeddingServer, reply: EmbeddingReply) -> EmbedError {
+    server.set_reply(reply);
     endpoint(&server.url(), ApiKey::None).embed(&["a", "bb"], LONG).await.unwrap_err()
 }
 
@@ -30,11 +30,11 @@ async fn texts_become_vectors_in_their_order() {
     let server = server();
     let vectors = endpoint(&server.url(), ApiKey::None).embed(&["a", "bb"], LONG).await.unwrap();
     assert_eq!(vectors, [vec![1.0, 1.0], vec![1.0, 2.0]]);
-    let [sent] = server.requests().try_into().unwrap();
-    assert!(sent.head.starts_with("POST /v1/embeddings HTTP/1.1\r\n"), "{}", sent.head);
-    assert!(!sent.head.to_lowercase().contains("authorization"), "{}", sent.head);
+    let [request] = server.requests().try_into().unwrap();
+    assert!(request.head.starts_with("POST /v1/embeddings HTTP/1.1\r\n"), "{}", request.head);
+    assert!(!request.head.to_lowercase().contains("authorization"), "{}", request.head);
     assert_eq!(
-        (sent.model.as_str(), sent.texts.as_slice()),
+        (request.model.as_str(), request.texts.as_slice()),
         ("small", &["a".into(), "bb".into()][..])
     );
 }
@@ -45,12 +45,16 @@ async fn a_key_is_sent_and_not_shown() {
     let endpoint = endpoint(&server.url(), ApiKey::from_variable("MY_KEY", Some(" k-123\n")));
     assert!(!format!("{endpoint:?}").contains("k-123"), "{endpoint:?}");
     endpoint.embed(&["a"], LONG).await.unwrap();
-    let [sent] = server.requests().try_into().unwrap();
-    assert!(sent.head.to_lowercase().contains("authorization: bearer k-123\r\n"), "{}", sent.head);
+    let [request] = server.requests().try_into().unwrap();
+    assert!(
+        request.head.to_lowercase().contains("authorization: bearer k-123\r\n"),
+        "{}",
+        request.head
+    );
 }
 
 #[tokio::test]
-async fn without_the_key_that_was_named_nothing_is_sent() {
+async fn nothing_is_sent_if_the_named_key_is_missing() {
     let server = server();
     for value in [None, Some(""), Some("  "), Some("a\nb")] {
         let endpoint = endpoint(&server.url(), ApiKey::from_variable("MY_KEY", value));
@@ -64,27 +68,30 @@ async fn without_the_key_that_was_named_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_status_is_told_and_what_comes_with_it_is_not() {
+async fn an_error_contains_the_status_and_not_the_body() {
     let server = server();
-    for (status, is_of_texts) in
+    for (status, may_be_text_fault) in
         [(500, false), (302, false), (401, false), (400, true), (413, true)]
     {
-        let error = asked(&server, EmbeddingReply::Status(status)).await;
+        let error = error_of(&server, EmbeddingReply::Status(status)).await;
         assert_eq!(error.to_string(), format!("the endpoint answered with status {status}"));
-        assert_eq!(error.may_be_text_fault(), is_of_texts, "{status}");
+        assert_eq!(error.may_be_text_fault(), may_be_text_fault, "{status}");
     }
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_from_what_is() {
+async fn invalid_responses_are_errors() {
     let server = server();
-    assert!(matches!(asked(&server, EmbeddingReply::Page).await, EmbedError::InvalidResponse(_)));
-    assert!(matches!(asked(&server, EmbeddingReply::Half).await, EmbedError::ConnectionLost(_)));
-    assert!(matches!(asked(&server, EmbeddingReply::Flood).await, EmbedError::TooLarge(_)));
+    assert!(matches!(
+        error_of(&server, EmbeddingReply::Page).await,
+        EmbedError::InvalidResponse(_)
+    ));
+    assert!(matches!(error_of(&server, EmbeddingReply::Half).await, EmbedError::ConnectionLost(_)));
+    assert!(matches!(error_of(&server, EmbeddingReply::Flood).await, EmbedError::TooLarge(_)));
 }
 
 #[tokio::test]
-async fn nobody_there_is_told() {
+async fn an_unreachable_endpoint_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -93,7 +100,7 @@ async fn nobody_there_is_told() {
 }
 
 #[tokio::test]
-async fn whoever_answers_nothing_is_left_at_the_deadline() {
+async fn a_silent_endpoint_times_out_and_is_disconnected() {
     let server = server();
     server.set_reply(EmbeddingReply::Nothing);
     let endpoint = endpoint(&server.url(), ApiKey::None);
@@ -103,13 +110,13 @@ async fn whoever_answers_nothing_is_left_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_dropped_closes_its_connection() {
+async fn dropping_a_request_closes_its_connection() {
     let server = std::sync::Arc::new(server());
     server.set_reply(EmbeddingReply::Nothing);
     let endpoint = endpoint(&server.url(), ApiKey::None);
-    let asking = tokio::spawn(async move { endpoint.embed(&["a"], LONG).await });
-    let waiting = std::sync::Arc::clone(&server);
-    tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();
-    asking.abort();
+    let request = tokio::spawn(async move { endpoint.embed(&["a"], LONG).await });
+    let server_handle = std::sync::Arc::clone(&server);
+    tokio::task::spawn_blocking(move || server_handle.wait_for_requests(1)).await.unwrap();
+    request.abort();
     tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
 }

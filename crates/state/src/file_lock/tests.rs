@@ -15,7 +15,7 @@ fn lock(home: &tempfile::TempDir) -> FileLock {
     FileLock::with_folder(home.path().join("locks").join("a.lock"))
 }
 
-/// Waits a little for a future; tells whether it still waits then.
+/// Polls a future for a short time; returns whether it is still pending.
 async fn is_waiting(future: &mut (impl Future + Unpin)) -> bool {
     tokio::time::timeout(Duration::from_millis(20), future).await.is_err()
 }
@@ -25,7 +25,7 @@ fn a_lock_is_free_again_when_its_guard_is_dropped() {
     let home = tempfile::tempdir().unwrap();
     let (one, two) = (lock(&home), lock(&home));
     let guard = one.try_acquire(Exclusive).unwrap().unwrap();
-    assert!(one.try_acquire(Exclusive).unwrap().is_none(), "the same value is no way around it");
+    assert!(one.try_acquire(Exclusive).unwrap().is_none(), "the same value excludes itself too");
     assert!(two.try_acquire(Exclusive).unwrap().is_none());
     assert!(two.try_acquire(Shared).unwrap().is_none());
     assert!(two.is_held().unwrap());
@@ -75,7 +75,7 @@ async fn a_waiting_caller_acquires_the_lock_when_it_is_released() {
 }
 
 #[tokio::test]
-async fn a_caller_that_stopped_waiting_takes_no_lock_away_from_a_later_one() {
+async fn a_caller_that_stopped_waiting_never_holds_the_lock() {
     let home = tempfile::tempdir().unwrap();
     let lock = lock(&home);
     let guard = lock.acquire(Exclusive).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_caller_that_stopped_waiting_takes_no_lock_away_from_a_later_one() {
         assert!(is_waiting(&mut abandoned).await);
     }
     drop(guard);
-    // The threads of those that were abandoned still come and go.
+    // The threads of abandoned callers still acquire and release the lock.
     for _ in 0..64 {
         let _held = lock.acquire(Exclusive).await.unwrap();
         assert!(lock.try_acquire(Shared).unwrap().is_none());
@@ -92,7 +92,7 @@ async fn a_caller_that_stopped_waiting_takes_no_lock_away_from_a_later_one() {
 }
 
 #[tokio::test]
-async fn a_removed_or_replaced_file_is_noticed() {
+async fn a_removed_or_replaced_lock_file_is_detected() {
     let home = tempfile::tempdir().unwrap();
     let lock = lock(&home);
     let first = lock.acquire(Exclusive).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_removed_or_replaced_file_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_caller_that_waited_for_a_file_that_was_replaced_locks_the_new_one() {
+async fn a_waiting_caller_locks_the_new_file_if_the_old_one_was_replaced() {
     let home = tempfile::tempdir().unwrap();
     let lock = lock(&home);
     let old = lock.acquire(Exclusive).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_caller_that_waited_for_a_file_that_was_replaced_locks_the_new_one() {
 }
 
 #[test]
-fn only_the_owner_may_use_what_is_made_and_the_content_stays() {
+fn a_lock_file_is_private_and_keeps_its_content() {
     let home = tempfile::tempdir().unwrap();
     let lock = lock(&home);
     drop(lock.try_acquire(Exclusive).unwrap());
@@ -135,7 +135,7 @@ fn only_the_owner_may_use_what_is_made_and_the_content_stays() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_is_an_error_that_names_the_file() {
+async fn a_lock_file_that_cannot_be_opened_is_named_in_the_error() {
     let home = tempfile::tempdir().unwrap();
     let missing = home.path().join("missing/a.lock");
     let beside = FileLock::new(missing.clone());
@@ -150,7 +150,7 @@ async fn what_cannot_be_opened_is_an_error_that_names_the_file() {
     let error = FileLock::with_folder(path.clone()).acquire(Exclusive).await.unwrap_err();
     assert_eq!(error.path, path);
     assert_eq!(error.to_string(), "cannot lock `/dev/null/state/a.lock`");
-    // Root may write everywhere, so a folder stands for a file that cannot be written.
+    // Root may write everywhere, so a folder serves as a path that cannot be written.
     let error = FileLock::new(home.path().to_owned()).try_acquire(Exclusive).unwrap_err();
     assert_eq!(error.source.kind(), io::ErrorKind::IsADirectory);
 }
@@ -168,9 +168,9 @@ fn another_process_holds_the_lock_until_it_dies() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = [0; 5];
-    io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
-    assert_eq!(&said, b"held\n");
+    let mut output = [0; 5];
+    io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut output).unwrap();
+    assert_eq!(&output, b"held\n");
     assert!(lock.is_held().unwrap());
     assert!(lock.try_acquire(Shared).unwrap().is_none());
     child.kill().unwrap();

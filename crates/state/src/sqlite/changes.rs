@@ -1,4 +1,4 @@
-//! Reading history: by place, path, task, time; newest first, and the open ones with their bytes.
+//! Queries of history: changes by place, path, task and time, newest first, and open changes with their bytes.
 
 use memory::change::{ChangeId, FileChange, FolderChange, MemoryChange, Provenance, RootKey};
 use memory::path::RelativePath;
@@ -20,7 +20,7 @@ const CHANGE_AND_FILE: &str =
     c.folder_path, c.folder_moved_to, f.seq, f.identity, f.place, f.path, f.moved_to, f.before,
     f.after, f.trust AS file_trust";
 
-/// Reads the changes that a query asks for.
+/// Loads the changes that match a query.
 pub(super) async fn find(
     connection: &mut SqliteConnection,
     query: &ChangeQuery,
@@ -35,10 +35,10 @@ pub(super) async fn find(
         LEFT JOIN change_files f ON f.change_id = c.id ORDER BY c.id DESC, f.seq",
     );
     let rows = script.rows(connection, StatementReuse::OneShot).await?;
-    Ok(changes(&rows).into_iter().map(|found| found.change).collect())
+    Ok(changes(&rows).into_iter().map(|open| open.change).collect())
 }
 
-/// Reads the last changes of memories.
+/// Loads the last changes of memories.
 pub(super) async fn last_changes(
     connection: &mut SqliteConnection,
     place: &str,
@@ -46,18 +46,18 @@ pub(super) async fn last_changes(
 ) -> Result<Vec<PathChange>, Fault> {
     let names = paths.iter().map(RelativePath::as_str);
     let names = names.collect::<serde_json::Value>().to_string();
-    // For each memory two stretches of indexes are read from their ends.
+    // Two index ranges for each memory, each read from its end.
     let newest = |column: &str, and: &str| {
         format!(
             "SELECT * FROM (SELECT change_id, seq FROM change_files
             WHERE place = $2 AND {column} = asked.value {and} ORDER BY change_id DESC LIMIT $3)"
         )
     };
-    let (here, came) = (newest("path", "AND moved_to IS NULL"), newest("moved_to", ""));
+    let (unmoved, moved_here) = (newest("path", "AND moved_to IS NULL"), newest("moved_to", ""));
     let rows = Batch::new(&format!(
         "SELECT asked.value AS path, c.id, c.at, c.actor, c.model, f.before, f.after, f.trust
         FROM json_each($1) asked JOIN change_files f ON (f.change_id, f.seq) IN (
-            SELECT change_id, seq FROM ({here} UNION ALL {came})
+            SELECT change_id, seq FROM ({unmoved} UNION ALL {moved_here})
             ORDER BY change_id DESC, seq DESC LIMIT $3)
         JOIN changes c ON c.id = f.change_id
         ORDER BY asked.key, f.change_id DESC, f.seq DESC"
@@ -83,6 +83,7 @@ fn path_change(row: Columns<'_>) -> ColumnResult<PathChange> {
     })
 }
 
+/// Adds the conditions of a query.
 fn narrow(script: &mut Batch, query: &ChangeQuery) {
     match &query.path {
         Some(path) => narrow_to_path(script, path, query.places.first()),
@@ -112,8 +113,8 @@ fn narrow(script: &mut Batch, query: &ChangeQuery) {
     }
 }
 
-/// Narrows to a memory or a folder, by its path before or after. Each branch is one stretch of an
-/// index: an `OR` in it would read all of the place.
+/// Restricts a query to a memory or a folder, by its path before or after. Each branch is one index range: with an
+/// `OR`, SQLite would scan the whole place.
 fn narrow_to_path(script: &mut Batch, path: &RelativePath, place: Option<&String>) {
     let columns = [
         ("change_id", "change_files", "place", "path"),
@@ -136,7 +137,8 @@ fn narrow_to_path(script: &mut Batch, path: &RelativePath, place: Option<&String
     }
 }
 
-/// Narrows to places. The plus keeps SQLite from reading all of a place for each change.
+/// Restricts a query to places. The plus keeps SQLite from using the index on `place` and scanning a whole place for
+/// each change.
 fn narrow_to_places(script: &mut Batch, places: &[String]) {
     let list = (1..=places.len()).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
     script.add(&format!(
@@ -148,7 +150,7 @@ fn narrow_to_places(script: &mut Batch, places: &[String]) {
     }
 }
 
-/// Reads one change.
+/// Loads one change.
 pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: ChangeId,
@@ -159,10 +161,10 @@ pub(super) async fn get(
         WHERE c.id = $1 ORDER BY f.seq",
     );
     let rows = script.bind(id.0).rows(connection, StatementReuse::Persistent).await?;
-    Ok(changes(&rows).into_iter().next().map(|found| found.change))
+    Ok(changes(&rows).into_iter().next().map(|open| open.change))
 }
 
-/// Reads the open changes that touch a place, oldest first, with the bytes that they write.
+/// Loads the open changes that touch a place, oldest first, with the bytes that they write.
 pub(super) async fn open_changes(
     connection: &mut SqliteConnection,
     place: &str,
@@ -181,7 +183,7 @@ pub(super) async fn open_changes(
     Ok(changes(&rows))
 }
 
-/// Puts rows of a change and a file each, in order, together as changes.
+/// Groups rows, one for each file of a change, into changes.
 fn changes(rows: &[SqliteRow]) -> Vec<OpenChange> {
     let same = |a: &SqliteRow, b: &SqliteRow| Columns(a).id("id") == Columns(b).id("id");
     collect_readable("changes", rows.chunk_by(same).map(change))
@@ -199,7 +201,7 @@ fn change(rows: &[SqliteRow]) -> ColumnResult<OpenChange> {
         files: Vec::new(),
     };
     let mut files = Vec::new();
-    // A change of a folder without memories has none, and then one row without a file.
+    // A change of a folder without memories has one row, without a file.
     let has_file = |row: &Columns<'_>| matches!(row.get::<Option<i64>>("seq"), Ok(Some(_)));
     let with_file = rows.iter().map(Columns).filter(has_file);
     for (row, file) in collect_readable("files", with_file.map(|row| Ok((row, file(row)?)))) {
@@ -245,8 +247,8 @@ fn file(row: Columns<'_>) -> ColumnResult<FileChange> {
     })
 }
 
-/// Returns the new bytes of a file of an open change. Bytes that are lost or damaged are left out:
-/// whoever replays sees that they are missing, and the rest can be replayed.
+/// Returns the new bytes of a file of an open change. Lost or damaged bytes are left out: the caller detects that, and
+/// can replay the rest.
 fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Vec<u8>> {
     if !row.flag("wrote").unwrap_or(false) {
         return None;
@@ -256,12 +258,12 @@ fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Ve
         .zip(file.after)
         .and_then(|(packed, after)| packed.unpack(&after));
     if bytes.is_none() {
-        tracing::warn!(change = id.0, path = %file.path, "the new bytes of an open change are lost");
+        tracing::warn!(change = id.0, path = %file.path, "the new bytes of an open change are lost; cannot replay the file");
     }
     bytes
 }
 
-/// Counts what is kept; the bytes on the disk are for whoever knows the file.
+/// Counts rows and stored bytes. The caller adds the size of the database file.
 pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fault> {
     let rows = Batch::new(
         "SELECT changes, content_bytes, (SELECT count(*) FROM open_changes WHERE what = 'change') AS open,

@@ -1,6 +1,6 @@
-//! A check of every page, index, kept content and agreement between rows of the database.
+//! A check of every page, index, stored content and agreement between rows of the database.
 //!
-//! Slow on purpose: a person asks for it, or a call that found damage.
+//! The check may be slow: it runs when a person requests it, or after a call found damage.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use crate::sqlite::file;
 use crate::sqlite::open::{self, Mode, Schema};
 use crate::sqlite::row::{self, Columns};
 
-/// How much is checked.
+/// The depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckDepth {
     /// Whether SQLite can read and trust every page.
     Pages,
-    /// Pages, digests of contents, and what must agree with what.
+    /// Pages, digests of contents, and agreement between rows.
     Full,
 }
 
-/// The damage that a check found.
+/// The damage found by a check.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
     /// Damage that makes the file useless.
@@ -30,7 +30,7 @@ pub(super) struct Findings {
     indexes: Vec<String>,
     /// Contradictions between rows, which [`REPAIR_SQL`] removes.
     rows: Vec<String>,
-    /// Contents that do not have their digest, by id.
+    /// Ids of contents that do not match their digest.
     pub(super) corrupt_contents: Vec<i64>,
 }
 
@@ -39,7 +39,7 @@ impl Findings {
         *self == Self::default()
     }
 
-    /// Returns whether all of it may be repaired in place.
+    /// Returns whether all damage may be repaired in place.
     pub(super) fn are_repairable(&self) -> bool {
         self.broken.is_empty()
     }
@@ -48,14 +48,14 @@ impl Findings {
         let mut sentences = [&self.broken[..], &self.indexes, &self.rows].concat();
         if !self.corrupt_contents.is_empty() {
             sentences.push(format!(
-                "{} kept contents do not have their digest",
+                "{} stored contents do not match their digest",
                 self.corrupt_contents.len()
             ));
         }
         sentences
     }
 
-    /// Adds a line of `PRAGMA integrity_check`.
+    /// Sorts a line of `PRAGMA integrity_check` into a kind of damage.
     fn add_line(&mut self, line: &str) {
         let line = line.replace('\n', "; ");
         let is_of_index = line.contains(" missing from index ")
@@ -70,7 +70,7 @@ impl Findings {
     }
 }
 
-/// Checks the database at `path`, and changes nothing. A database that is not there is sound.
+/// Checks the database at `path`, and changes nothing. A missing database is sound.
 pub(super) async fn check(path: &Path, depth: CheckDepth) -> Result<Findings, Fault> {
     if file::file_id(path)?.is_none() {
         return Ok(Findings::default());
@@ -98,19 +98,19 @@ async fn findings(connection: &mut SqliteConnection, depth: CheckDepth) -> Resul
     if schema == Schema::Empty {
         return Ok(found);
     }
-    // A damaged page makes hundreds of lines; these are enough.
+    // Limited to 20: a damaged page produces hundreds of lines.
     let lines: Vec<String> =
         sqlx::query_scalar("PRAGMA integrity_check(20)").fetch_all(&mut *connection).await?;
     for line in &lines {
         found.add_line(line);
     }
-    // An earlier schema is checked when a migration has brought it up to date.
+    // An earlier schema is checked after a writer has migrated it.
     if schema == Schema::Latest && found.is_empty() {
         found.broken = missing_definitions(connection).await?;
     }
     if depth == CheckDepth::Full && schema == Schema::Latest && found.is_empty() {
-        for (question, sentence) in CONSISTENCY_CHECKS {
-            let count: i64 = sqlx::query_scalar(question).fetch_one(&mut *connection).await?;
+        for (query, sentence) in CONSISTENCY_CHECKS {
+            let count: i64 = sqlx::query_scalar(query).fetch_one(&mut *connection).await?;
             if count > 0 {
                 found.rows.push(format!("{count} {sentence}"));
             }
@@ -120,26 +120,27 @@ async fn findings(connection: &mut SqliteConnection, depth: CheckDepth) -> Resul
     Ok(found)
 }
 
-/// Returns the definitions that the schema should have and has not. SQLite looks at names only when it prepares a statement.
+/// Returns a sentence for each missing or changed definition of the schema. A separate check, because SQLite checks
+/// names only when it prepares a statement.
 async fn missing_definitions(connection: &mut SqliteConnection) -> Result<Vec<String>, Fault> {
     const DEFINITIONS: &str = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL
         AND name NOT LIKE 'sqlite_%' AND name <> '_sqlx_migrations' ORDER BY name";
     type Definition = (String, String, String);
     let mut model = SqliteConnection::connect("sqlite::memory:").await?;
     open::migrate(&mut model).await?;
-    let wanted: Vec<Definition> = sqlx::query_as(DEFINITIONS).fetch_all(&mut model).await?;
+    let expected: Vec<Definition> = sqlx::query_as(DEFINITIONS).fetch_all(&mut model).await?;
     open::close(model).await;
     let defined: Vec<Definition> = sqlx::query_as(DEFINITIONS).fetch_all(connection).await?;
-    let missing = wanted.iter().filter(|definition| !defined.contains(definition));
+    let missing = expected.iter().filter(|definition| !defined.contains(definition));
     Ok(missing
-        .map(|(kind, name, _)| format!("the {kind} `{name}` is not as it was made"))
+        .map(|(kind, name, _)| format!("the {kind} `{name}` is missing or changed"))
         .collect())
 }
 
 async fn find_corrupt_contents(connection: &mut SqliteConnection) -> Result<Vec<i64>, Fault> {
     let ids: Vec<i64> =
         sqlx::query_scalar("SELECT id FROM contents").fetch_all(&mut *connection).await?;
-    let mut rotten = Vec::new();
+    let mut corrupt = Vec::new();
     for id in ids {
         let query = sqlx::query("SELECT revision, codec, size, bytes FROM contents WHERE id = $1");
         let row = query.bind(id).fetch_optional(&mut *connection).await?;
@@ -151,30 +152,30 @@ async fn find_corrupt_contents(connection: &mut SqliteConnection) -> Result<Vec<
                 .is_some_and(|(revision, packed)| packed.unpack(&revision).is_some())
         });
         if !is_sound {
-            rotten.push(id);
+            corrupt.push(id);
         }
     }
-    Ok(rotten)
+    Ok(corrupt)
 }
 
-/// What must agree with what: a count of disagreements, and what they are.
+/// Queries that count disagreements between rows, with a sentence for each.
 const CONSISTENCY_CHECKS: [(&str, &str); 5] = [
     (
         "SELECT count(*) FROM change_files WHERE change_id NOT IN (SELECT id FROM changes)",
-        "files belong to a change that is not there",
+        "files belong to a missing change",
     ),
     (
         "SELECT count(*) FROM heads h JOIN change_files f ON f.change_id = h.change_id
             AND f.place = h.place AND f.after = h.revision
             AND (f.path = h.path OR f.moved_to = h.path) AND f.wrote = 1
         WHERE NOT EXISTS (SELECT 1 FROM contents k WHERE k.revision = h.revision)",
-        "memories' latest bytes are not kept",
+        "memories' latest bytes are missing",
     ),
     (
         "SELECT count(*) FROM totals WHERE changes <> (SELECT count(*) FROM changes)
             OR last_change < (SELECT coalesce(max(id), 0) FROM changes)
             OR content_bytes <> (SELECT coalesce(sum(length(bytes)), 0) FROM contents)",
-        "sums are wrong",
+        "totals are wrong",
     ),
     (
         "SELECT count(*) FROM open_changes o WHERE change_id NOT IN (SELECT id FROM changes)
@@ -184,11 +185,11 @@ const CONSISTENCY_CHECKS: [(&str, &str); 5] = [
     ),
     (
         "SELECT count(*) FROM runs WHERE task NOT IN (SELECT id FROM tasks)",
-        "runs belong to a task that is not there",
+        "runs belong to a missing task",
     ),
 ];
 
-/// Restores all constraints and [`CONSISTENCY_CHECKS`], and promises no bytes that are not kept.
+/// Restores all constraints and [`CONSISTENCY_CHECKS`]. Files whose bytes are missing no longer claim to have them.
 pub(super) const REPAIR_SQL: &str = "
     DELETE FROM tasks WHERE status NOT IN ('queued', 'running', 'completed', 'failed');
     DELETE FROM proposals WHERE status NOT IN ('waiting', 'accepted', 'rejected');

@@ -1,4 +1,4 @@
-//! Kept bytes: packed, named by their digest, and never handed out without checking it.
+//! Stored contents of files: compressed, named by their digest, and checked against it on every read.
 
 use memory::document::Revision;
 use sqlx::SqliteConnection;
@@ -7,26 +7,26 @@ use crate::error::Fault;
 use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::row::{ColumnResult, Columns, stored_count, stored_revision};
 
-/// Bytes as they are.
+/// The codec number of uncompressed bytes.
 const RAW: i64 = 0;
-/// One LZ4 block.
+/// The codec number of one LZ4 block.
 const LZ4: i64 = 1;
-/// LZ4 cannot blow a block up by more than this, so a larger claimed size is damage.
+/// Maximum expansion of an LZ4 block; a larger claimed size is damage.
 const LZ4_RATIO_MAX: usize = 255;
 
-/// Keeps bytes; those that are kept already stay as they are.
+/// Stores bytes, unless they are stored already.
 pub(super) const INSERT_CONTENT: &str = "INSERT INTO contents (revision, codec, size, bytes)
     VALUES ($1, $2, $3, $4) ON CONFLICT (revision) DO NOTHING;";
 
-/// The revisions that anything refers to. Reads the whole history, which nothing on the way of a write
-/// does: an index would cost every write a page for what only tidying asks.
+/// The revisions that are referred to. Reads the whole history, so no write uses it. An index would cost every write a
+/// page for a query that only pruning needs.
 pub(super) const REFERENCED_REVISIONS: &str =
     "SELECT before FROM change_files WHERE before IS NOT NULL
     UNION ALL SELECT after FROM change_files WHERE after IS NOT NULL
     UNION ALL SELECT revision FROM heads WHERE revision IS NOT NULL
     UNION ALL SELECT revision FROM open_changes WHERE revision IS NOT NULL";
 
-/// Returns what drops those of the contents in the JSON array `$1` that nothing refers to any more.
+/// Returns the statement that drops the unreferenced contents among the ids in the JSON array `$1`.
 pub(super) fn drop_unreferenced() -> String {
     format!(
         "DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1))
@@ -34,7 +34,7 @@ pub(super) fn drop_unreferenced() -> String {
     )
 }
 
-/// Bytes as they are stored.
+/// Stored bytes with their codec and original size.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PackedContent {
     pub(super) codec: i64,
@@ -43,7 +43,7 @@ pub(super) struct PackedContent {
 }
 
 impl PackedContent {
-    /// Packs bytes, if that makes them fewer.
+    /// Compresses bytes if that makes them shorter.
     pub(super) fn pack(bytes: &[u8]) -> Self {
         let size = stored_count(bytes.len());
         let packed = lz4_flex::block::compress(bytes);
@@ -54,12 +54,12 @@ impl PackedContent {
         }
     }
 
-    /// Reads a row's columns `codec`, `size` and `bytes`.
+    /// Decodes a row's columns `codec`, `size` and `bytes`.
     pub(super) fn read(row: Columns<'_>) -> ColumnResult<Self> {
         Ok(Self { codec: row.get("codec")?, size: row.get("size")?, bytes: row.get("bytes")? })
     }
 
-    /// Unpacks, and checks that these are the bytes of `revision`.
+    /// Decompresses, and checks that the bytes match `revision`.
     pub(super) fn unpack(self, revision: &Revision) -> Option<Vec<u8>> {
         let size = usize::try_from(self.size).ok()?;
         let bytes = match self.codec {
@@ -73,7 +73,7 @@ impl PackedContent {
     }
 }
 
-/// Reads the bytes of a revision.
+/// Loads the bytes of a revision.
 pub(super) async fn load(
     connection: &mut SqliteConnection,
     revision: &Revision,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_packed_or_not() {
+    fn bytes_round_trip_compressed_or_not() {
         check(b"", RAW);
         check(b"short", RAW);
         check("a line that repeats\n".repeat(100).as_bytes(), LZ4);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_those_of_the_digest_are_refused() {
+    fn bytes_that_do_not_match_the_digest_are_refused() {
         let revision = Revision::digest(b"one");
         let raw = |bytes: &[u8]| PackedContent { codec: RAW, size: 3, bytes: bytes.to_vec() };
         assert_eq!(raw(b"one").unpack(&revision), Some(b"one".to_vec()));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_size_cannot_ask_for_all_the_memory() {
+    fn a_huge_claimed_size_allocates_no_memory() {
         let claimed = PackedContent { codec: LZ4, size: i64::MAX, bytes: vec![0; 20] };
         assert_eq!(claimed.unpack(&Revision::digest(b"")), None);
     }

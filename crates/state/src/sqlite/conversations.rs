@@ -1,4 +1,4 @@
-//! The rows of conversations and of their segments.
+//! Rows of conversations and of their segments.
 
 use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
 use sqlx::SqliteConnection;
@@ -9,7 +9,7 @@ use crate::sqlite::queue::{begin_unsynced, run_unsynced};
 use crate::sqlite::row::{ColumnResult, Columns, collect_readable, stored_count, stored_time};
 use crate::task::{ConversationRow, NewTask, SegmentRow};
 
-/// Reads one.
+/// Loads one conversation.
 pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: &str,
@@ -23,8 +23,8 @@ pub(super) async fn get(
     Ok(collect_readable("conversations", rows.iter().map(|row| conversation(Columns(row)))).pop())
 }
 
-/// Writes one whose version is the one after what is there, or the first. Those heard of the longest ago go
-/// when there are too many. Returns whether it was written.
+/// Writes a conversation if its version follows the stored one; the first is 1. Drops the least recently active ones
+/// beyond the limit. Returns whether it was written.
 pub(super) async fn save(
     connection: &mut SqliteConnection,
     row: &ConversationRow,
@@ -50,16 +50,16 @@ pub(super) async fn save(
     Ok(!run_unsynced(connection, script).await?.is_empty())
 }
 
-/// What a conversation that keeps something for a review has in its data.
+/// The condition that a conversation keeps texts for a review.
 const WATCHED: &str = "data LIKE '%\"watched\":%'";
 
-/// Tells whether one keeps something for a review.
+/// Returns whether any conversation keeps texts for a review.
 pub(super) async fn has_watched(connection: &mut SqliteConnection) -> Result<bool, Fault> {
     let query = format!("SELECT 1 FROM conversations WHERE {WATCHED} LIMIT 1");
     Ok(!Batch::new(&query).rows(connection, StatementReuse::OneShot).await?.is_empty())
 }
 
-/// Drops what conversations keep for a review. Returns how many did.
+/// Drops the texts that conversations keep for a review. Returns the number of conversations changed.
 pub(super) async fn drop_watched(connection: &mut SqliteConnection) -> Result<u64, Fault> {
     let dropped = Batch::new(&format!(
         "UPDATE conversations SET data = json_remove(data, $1), version = version + 1
@@ -71,7 +71,7 @@ pub(super) async fn drop_watched(connection: &mut SqliteConnection) -> Result<u6
     Ok(dropped.len() as u64)
 }
 
-/// Writes one as [`keep`] does and queues a review of it, or does neither.
+/// Writes a conversation as [`save`] does and queues a review of it, or does neither.
 pub(super) async fn save_and_queue(
     connection: &mut SqliteConnection,
     (row, review, unfinished_max): (&ConversationRow, &NewTask, usize),
@@ -119,7 +119,7 @@ fn conversation(row: Columns<'_>) -> ColumnResult<ConversationRow> {
     })
 }
 
-/// Reads the segment of one.
+/// Loads the segment of a conversation.
 pub(super) async fn segment(
     connection: &mut SqliteConnection,
     conversation: &str,
@@ -143,7 +143,7 @@ pub(super) async fn segment(
     Ok(collect_readable("segments", rows.iter().map(|row| segment(Columns(row)))).pop())
 }
 
-/// Writes a segment as [`keep`] writes a conversation.
+/// Writes a segment as [`save`] writes a conversation.
 pub(super) async fn save_segment(
     connection: &mut SqliteConnection,
     row: &SegmentRow,

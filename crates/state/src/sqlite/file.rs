@@ -1,8 +1,6 @@
-//! The few things that are asked of the file system beside SQLite.
+//! Access to the database file beside SQLite: its identity, its lock file and the renames that set a damaged one aside.
 //!
-//! Never opens the database itself: closing any descriptor of it would drop SQLite's own locks in
-//! this process. What is here is naming: which file stands at the path, its lock file, and the
-//! renames that set a damaged one aside.
+//! Nothing here opens the database itself: closing any descriptor of it would drop SQLite's own locks in this process.
 #![expect(
     clippy::disallowed_methods,
     reason = "SQLite opens its file by path, so setting a damaged one aside needs paths too"
@@ -21,7 +19,7 @@ use crate::error::Fault;
 use crate::file_lock::{FileLock, FileLockGuard, LockMode};
 use crate::private_files::sync_parent;
 
-/// How often a taken lock is asked for again: short beside a person's patience, long beside a write.
+/// Poll interval for a held lock: short for a waiting person, long compared to a write.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// The smallest page of SQLite, and so its smallest file.
@@ -30,16 +28,16 @@ const DATABASE_BYTES_MIN: u64 = 512;
 /// The suffix of a damaged database that was set aside; a number follows it.
 const SET_ASIDE_SUFFIX: &str = ".damaged-";
 
-/// Which file stands at a path, so that one that was put in its place is noticed.
+/// The identity of the file at a path, to detect that it was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
     device: u64,
     inode: u64,
 }
 
-/// Returns which file stands at `path`, `None` if nothing does.
+/// Returns the identity of the file at `path`, `None` if there is none.
 ///
-/// One `stat`: about a microsecond, so it is asked before every use of an open connection.
+/// Costs one `stat`, about a microsecond, so it runs before every use of an open connection.
 pub(super) fn file_id(path: &Path) -> Result<Option<FileId>, Fault> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
@@ -51,8 +49,7 @@ pub(super) fn file_id(path: &Path) -> Result<Option<FileId>, Fault> {
     }
 }
 
-/// Refuses a file that is too short for a database and yet not empty: SQLite would take it for a new
-/// one and write over it.
+/// Refuses a file that is too short for a database but not empty: SQLite would treat it as new and overwrite it.
 pub(super) fn refuse_stub(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
         Ok(metadata) if (1..DATABASE_BYTES_MIN).contains(&metadata.len()) => {
@@ -62,7 +59,7 @@ pub(super) fn refuse_stub(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Returns the bytes that the database takes on the disk, with what it has not written back yet.
+/// Returns the bytes of the database on the disk, its log included.
 pub(super) fn bytes_on_disk(path: &Path) -> u64 {
     [path.to_owned(), with_suffix(path, "-wal")]
         .iter()
@@ -71,7 +68,7 @@ pub(super) fn bytes_on_disk(path: &Path) -> u64 {
         .sum()
 }
 
-/// Tells whether a log beside the database may hold what is not in the database yet.
+/// Returns whether a log beside the database may hold data that is not in the database yet.
 pub(super) fn has_log(path: &Path) -> bool {
     match fs::metadata(with_suffix(path, "-wal")) {
         Ok(metadata) => metadata.len() > 0,
@@ -81,9 +78,9 @@ pub(super) fn has_log(path: &Path) -> bool {
 
 /// Acquires the lock file beside a database; waits at most [`LOCK_WAIT`].
 ///
-/// Every write holds it shared; who creates, migrates or repairs holds it alone. So no write goes to a file that
-/// is set aside, and only one process repairs. Asked again and again, since no writer waits for long here, and a caller
-/// that gives up leaves no thread behind.
+/// Every write holds the lock shared; creating, migrating and repairing hold it exclusively. So no write goes to a file
+/// that is set aside, and only one process repairs. Acquired by polling: writers hold the lock only briefly, and a
+/// caller that gives up leaves no thread behind.
 pub(super) async fn lock(database: &Path, mode: LockMode) -> Result<FileLockGuard, Fault> {
     let lock = FileLock::new(with_suffix(database, ".lock"));
     let mut waited = Duration::ZERO;
@@ -99,7 +96,7 @@ pub(super) async fn lock(database: &Path, mode: LockMode) -> Result<FileLockGuar
     }
 }
 
-/// Sets a database aside with its companions, under a name that nothing has, and returns that.
+/// Renames a database and its companion files to an unused name, and returns that.
 pub(super) fn set_aside(path: &Path) -> Result<PathBuf, Fault> {
     let aside = set_aside_path(path, last_set_aside(path)? + 1);
     fs::rename(path, &aside)?;
@@ -108,8 +105,8 @@ pub(super) fn set_aside(path: &Path) -> Result<PathBuf, Fault> {
     Ok(aside)
 }
 
-/// Moves the log of a database away that is not there: it was set aside when the process died, or a person removed
-/// it. SQLite would take the log for that of the next database.
+/// Moves away the log of a database that no longer exists: its process died while setting it aside, or a person removed
+/// it. SQLite would apply the log to the next database.
 pub(super) fn finish_set_aside(path: &Path) -> Result<(), Fault> {
     if has_log(path) && file_id(path)?.is_none() {
         let last = last_set_aside(path)?;
@@ -122,38 +119,40 @@ pub(super) fn finish_set_aside(path: &Path) -> Result<(), Fault> {
 
 /// Returns the damaged databases that were set aside from `path`, oldest first.
 pub fn set_aside_databases(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let found = set_aside_files(path)?.into_iter();
-    Ok(found
-        .filter(|(number, found)| found.file_name() == set_aside_path(path, *number).file_name())
-        .map(|(_, found)| found)
+    let files = set_aside_files(path)?.into_iter();
+    Ok(files
+        .filter(|(number, path_aside)| {
+            path_aside.file_name() == set_aside_path(path, *number).file_name()
+        })
+        .map(|(_, path_aside)| path_aside)
         .collect())
 }
 
-/// Returns the files of databases that were set aside from `path`, with the numbers of these.
+/// Returns the files of databases that were set aside from `path`, with the numbers of the databases.
 fn set_aside_files(path: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(Vec::new());
     };
     let prefix = format!("{}{SET_ASIDE_SUFFIX}", name.to_string_lossy());
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?
     {
         let entry = entry?;
         let name = entry.file_name();
-        // Companions have the number of their database and more behind it.
+        // Companion files have a suffix behind the number of their database.
         let number = name
             .to_str()
             .and_then(|name| name.strip_prefix(&prefix))
             .map(|rest| rest.split_once('-').map_or(rest, |(number, _)| number).parse());
         if let Some(Ok(number)) = number {
-            found.push((number, entry.path()));
+            files.push((number, entry.path()));
         }
     }
-    found.sort();
-    Ok(found)
+    files.sort();
+    Ok(files)
 }
 
-/// Returns the number of the database that was set aside last; 0 if none was.
+/// Returns the highest number of a set-aside database; 0 if there is none.
 pub(super) fn last_set_aside(path: &Path) -> io::Result<u32> {
     Ok(set_aside_files(path)?.last().map_or(0, |(number, _)| *number))
 }

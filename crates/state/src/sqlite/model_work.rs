@@ -1,4 +1,4 @@
-//! The rows of what models did.
+//! Rows of the work that models did.
 
 use memory::clock::Timestamp;
 use memory::limits::MODEL_WORK_KEPT_MAX;
@@ -12,7 +12,7 @@ use crate::sqlite::row::{
 };
 use crate::task::ModelWorkRow;
 
-/// Adds a row, and removes the oldest beyond what is kept.
+/// Adds a row and drops the oldest beyond the limit.
 pub(super) async fn add(
     connection: &mut SqliteConnection,
     row: &ModelWorkRow,
@@ -31,7 +31,7 @@ pub(super) async fn add(
     Ok(())
 }
 
-/// Reads rows, the newest first.
+/// Loads rows, newest first.
 pub(super) async fn list(
     connection: &mut SqliteConnection,
     workspace: Option<&str>,
@@ -51,7 +51,7 @@ pub(super) async fn list(
     Ok(collect_readable("model_work", rows.iter().map(|row| read(Columns(row)))))
 }
 
-/// Sums the tokens of work that nobody asked for.
+/// Sums the tokens of background work.
 pub(super) async fn background_tokens(
     connection: &mut SqliteConnection,
     since: Timestamp,

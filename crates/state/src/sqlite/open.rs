@@ -1,8 +1,8 @@
-//! Opening the database: making it, switching it to write-ahead, migrating it, and noticing that it
-//! is not one.
+//! Opening the database: creating it, switching it to write-ahead mode, migrating it, and detecting a file that is not
+//! one.
 //!
-//! A process that may change the schema holds the lock file alone, so that any number of processes may come
-//! first at the same time.
+//! A process that may change the schema holds the lock file exclusively, so that any number of processes may start at
+//! the same time.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ use crate::private_files::restrict_to_owner;
 use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::file::{self, FileId};
 
-/// The steps of the schema. What a step says never changes once it was published: databases remember its hash.
+/// The migrations. The text of a published one never changes: databases store its hash.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     let step = |version, description: &'static str, sql: &'static str| {
         let once = MigrationType::Simple;
@@ -46,20 +46,19 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     ])
 });
 
-/// Tables of the latest schema; one that is missing is damage.
+/// Number of tables of the latest schema; a missing one is damage.
 const TABLES: i64 = 16;
 
-/// How many changes a database that is set aside is taken to have recorded: many times a busy host's.
+/// Assumed upper bound of the changes that a set-aside database recorded: many times a busy host's.
 const NUMBERS_PER_DATABASE: i64 = 1_000_000;
 
-/// Statements that stay prepared a connection: each holds some kilobytes.
+/// Prepared statements kept for each connection; each takes some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
 
-/// Rows that SQLite's thread reads ahead: enough not to wake the other side for each handful.
+/// Rows that SQLite's thread reads ahead, so that it does not wake the receiver for every few.
 const ROWS_BUFFERED: usize = 1024;
 
-/// How long the switch to write-ahead waits for a reader to let go, each time: SQLite does not wait
-/// by itself there.
+/// Poll interval while the switch to write-ahead mode waits for readers; SQLite does not wait there by itself.
 const SWITCH_POLL: Duration = Duration::from_millis(10);
 
 /// An open connection and the file that it belongs to.
@@ -67,16 +66,16 @@ const SWITCH_POLL: Duration = Duration::from_millis(10);
 pub(super) struct OpenConnection {
     /// The connection.
     pub(super) connection: SqliteConnection,
-    /// The file that stood at the path then.
+    /// The file that was at the path when the connection was opened.
     pub(super) file: FileId,
-    /// Whether it may be used again later. Not if it takes no locks.
+    /// Whether the connection may be pooled. Not if it takes no locks.
     pub(super) is_reusable: bool,
 }
 
-/// What a database turned out to hold.
+/// The state of a database's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Schema {
-    /// Nothing yet.
+    /// No tables yet.
     Empty,
     /// An earlier schema, which a migration brings up to date.
     Outdated,
@@ -84,18 +83,18 @@ pub(super) enum Schema {
     Latest,
 }
 
-/// What a connection may do.
+/// The access mode of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Read a database that exists.
     Read,
-    /// Read a database in a folder where no file can be made, without locks: all of it is in its one file.
+    /// Read without locks, in a folder where no file can be created. Valid only if there is no log.
     ReadImmutable,
-    /// Read and write, making the database if need be.
+    /// Read and write; creates the database if needed.
     Write,
 }
 
-/// Opens a connection without looking at what is in the database.
+/// Opens a connection without reading the schema.
 pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection, Fault> {
     file::refuse_stub(path)?;
     let options = SqliteConnectOptions::new()
@@ -103,7 +102,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         .create_if_missing(mode == Mode::Write)
         .busy_timeout(LOCK_WAIT)
         .foreign_keys(false);
-    // Most settings read the schema, so what decides about a damaged one comes before them.
+    // The busy timeout and the synchronous level come first: most settings read the schema, which may be damaged.
     let options = match mode {
         Mode::Read | Mode::Write => options.synchronous(SqliteSynchronous::Full),
         Mode::ReadImmutable => options.read_only(true).immutable(true),
@@ -112,18 +111,18 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         .pragma("temp_store", "memory")
         // A megabyte holds the upper pages of every index; the operating system caches the rest.
         .pragma("cache_size", "-1024")
-        // Copying the log back costs more than a write, so it is done for many at once.
+        // Copying the log back costs more than a write, so it is done for many writes at once.
         .pragma("wal_autocheckpoint", "4096")
         .statement_cache_capacity(STATEMENTS_KEPT)
         .row_buffer_size(ROWS_BUFFERED)
         .disable_statement_logging();
     let options = match mode {
         Mode::Write => {
-            // What a large import made of the write-ahead file is given back at its next start.
+            // Shrinks the log again after a large import.
             let options = options.pragma("journal_size_limit", "8388608");
-            // What was dropped from a row is not left lying about in its page.
+            // Overwrites deleted rows, so that dropped texts do not remain in the file.
             let options = options.pragma("secure_delete", "fast");
-            // Said to a database that exists, even this would be a write.
+            // Only for a new database: in an existing one even this setting would be a write.
             match file::bytes_on_disk(path) {
                 0 => options.auto_vacuum(SqliteAutoVacuum::Incremental),
                 _ => options,
@@ -135,14 +134,14 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
     Ok(options.connect().await?)
 }
 
-/// What there is to read.
+/// The result of opening a reader.
 #[derive(Debug)]
 pub(super) enum ReaderState {
-    /// No database, or none that anybody wrote to yet.
+    /// No database, or an empty one.
     Missing,
-    /// One that must be migrated first; a writer does so.
+    /// An earlier schema; a writer must migrate it first.
     NeedsMigration,
-    /// One that is ready.
+    /// A connection that is ready to read.
     Ready(OpenConnection),
 }
 
@@ -150,7 +149,7 @@ pub(super) enum ReaderState {
 pub(super) async fn reader(path: &Path) -> Result<ReaderState, Fault> {
     let Some(file) = file::file_id(path)? else { return Ok(ReaderState::Missing) };
     match open_for_reading(path, Mode::Read, file).await {
-        // A write-ahead database cannot be read by its locks where the files that hold them cannot be made.
+        // A write-ahead database needs a lock file beside it. Where that cannot be created, it is read without locks.
         Err(fault) if fault.is_unwritable() && !file::has_log(path) => {
             open_for_reading(path, Mode::ReadImmutable, file).await.map_err(|_| fault)
         }
@@ -168,7 +167,7 @@ async fn open_for_reading(path: &Path, mode: Mode, file: FileId) -> Result<Reade
     }
 }
 
-/// Opens the database for writing, and makes or migrates it. The lock file must be held alone.
+/// Opens the database for writing, and creates or migrates it. The caller must hold the lock file exclusively.
 pub(super) async fn writer(path: &Path) -> Result<OpenConnection, Fault> {
     file::finish_set_aside(path)?;
     let existed = file::file_id(path)?.is_some();
@@ -185,9 +184,9 @@ pub(super) async fn writer(path: &Path) -> Result<OpenConnection, Fault> {
     Ok(OpenConnection { connection, file, is_reusable: true })
 }
 
-/// Brings an open database up to date.
+/// Switches an open database to write-ahead mode and migrates it.
 async fn prepare(connection: &mut SqliteConnection) -> Result<(), Fault> {
-    // Looked at first, so that a later schema stays untouched.
+    // Checked first, so that a later schema stays unchanged.
     let found = schema(connection).await?;
     switch_to_write_ahead(connection).await?;
     if found != Schema::Latest {
@@ -196,7 +195,7 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Makes the latest schema out of an earlier one or none.
+/// Migrates to the latest schema.
 pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Fault> {
     MIGRATIONS.run_direct(None, &mut *connection, false).await.map_err(migration_fault)?;
     if schema(connection).await? != Schema::Latest {
@@ -205,8 +204,8 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Fau
     Ok(())
 }
 
-/// Begins the numbers of changes and proposals above those that databases gave which were set aside. Done at each
-/// opening, so that a process that died in between need not have done it.
+/// Raises the numbers of changes and proposals above those that set-aside databases issued. Done at each opening,
+/// because a process may have died between setting aside and this step.
 async fn skip_numbers(connection: &mut SqliteConnection, set_aside: u32) -> Result<(), Fault> {
     if set_aside == 0 {
         return Ok(());
@@ -247,7 +246,7 @@ async fn switch_to_write_ahead(connection: &mut SqliteConnection) -> Result<(), 
     }
 }
 
-/// Says what the database holds; refuses one that a later program wrote, or that is something else.
+/// Returns the state of the schema. Fails if a later version wrote it or if it is not a state database.
 pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Fault> {
     let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
         "SELECT count(*),
@@ -261,29 +260,29 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     if !migrations {
         return match all {
             0 => Ok(Schema::Empty),
-            _ => Err(Fault::Damaged("the file is a database of something else".to_owned())),
+            _ => Err(Fault::Damaged("the file is a database of another program".to_owned())),
         };
     }
-    let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+    let version: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
         .fetch_one(&mut *connection)
         .await?;
     let known = MIGRATIONS.iter().map(|migration| migration.version).max();
     let known = known.expect("there are migrations");
-    match found {
-        Some(found) if found > known => Err(Fault::Newer { found, known }),
-        Some(found) if found == known && ours == TABLES => {
+    match version {
+        Some(version) if version > known => Err(Fault::Newer { found: version, known }),
+        Some(version) if version == known && ours == TABLES => {
             read_roots(connection).await?;
             Ok(Schema::Latest)
         }
-        Some(found) if found == known => {
-            Err(Fault::Damaged(format!("{ours} of {TABLES} tables are there")))
+        Some(version) if version == known => {
+            Err(Fault::Damaged(format!("{ours} of {TABLES} tables exist")))
         }
         Some(_) => Ok(Schema::Outdated),
         None => Ok(Schema::Empty),
     }
 }
 
-/// Touches the root page of every table, so that damage there is found at the start.
+/// Reads the root page of every table, so that damage there is found when opening.
 async fn read_roots(connection: &mut SqliteConnection) -> Result<(), Fault> {
     let sums: Option<i64> = sqlx::query_scalar(
         "SELECT totals.changes
@@ -305,9 +304,9 @@ async fn read_roots(connection: &mut SqliteConnection) -> Result<(), Fault> {
     sums.map(|_| ()).ok_or_else(|| Fault::Damaged("the totals are missing".to_owned()))
 }
 
-/// Closes a connection; one that cannot be closed well is closed by being dropped.
+/// Closes a connection. If closing fails, dropping it closes it.
 pub(super) async fn close(connection: SqliteConnection) {
     if let Err(error) = connection.close().await {
-        tracing::debug!(%error, "closing the state's database");
+        tracing::debug!(%error, "cannot close the state database cleanly");
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of proposals: added once, listed by who may see them, decided once.
+//! Rows of proposals: adding each one once, listing them by visible roots, deciding each one once.
 
 use memory::change::RootKey;
 use memory::clock::Timestamp;
@@ -18,12 +18,12 @@ use crate::sqlite::row::{
 const COLUMNS: &str = "id, made_at, origin, task, digest, status, decided_at, change_id, trust,
     roots, proposal";
 
-/// Whether all roots of a row are among those of `$1`. Both are JSON as [`stored_roots`] writes it.
+/// The condition that all roots of a row are among those of `$1`. Both are JSON as [`stored_roots`] writes it.
 const VISIBLE: &str =
     "CASE WHEN json_valid(roots) THEN NOT EXISTS (SELECT 1 FROM json_each(roots) r
     WHERE r.value NOT IN (SELECT value FROM json_each($1))) ELSE 0 END";
 
-/// Returns roots as a row has them.
+/// Returns the stored form of roots.
 fn stored_roots(roots: &[RootKey]) -> String {
     let pairs: Vec<_> = roots.iter().map(|root| [&root.identity, &root.place]).collect();
     serde_json::json!(pairs).to_string()
@@ -34,35 +34,35 @@ fn roots(stored: &str) -> ColumnResult<Vec<RootKey>> {
     Ok(pairs.into_iter().map(|(identity, place)| RootKey { identity, place }).collect())
 }
 
-/// Adds those that are not known and for which there is room.
+/// Adds the proposals that are new and for which there is room.
 pub(super) async fn add(
     connection: &mut SqliteConnection,
     new: &[NewProposal],
 ) -> Result<AddedProposals, Fault> {
     let mut added = AddedProposals::default();
     Batch::new("BEGIN IMMEDIATE;").run(connection, StatementReuse::Persistent).await?;
-    for one in new {
-        let roots = stored_roots(&one.roots);
+    for proposal in new {
+        let roots = stored_roots(&proposal.roots);
         let rows = Batch::new(
             "SELECT EXISTS (SELECT 1 FROM proposals WHERE digest = $1 AND (status = 'rejected'
                     OR (status = 'waiting' AND roots = $2) OR task = $3)) AS known,
                 (SELECT count(*) FROM proposals WHERE roots = $2 AND status = 'waiting') AS waiting",
         )
-        .bind(stored_revision(&one.digest))
+        .bind(stored_revision(&proposal.digest))
         .bind(roots.as_str())
-        .bind(one.task.clone())
+        .bind(proposal.task.clone())
         .rows(connection, StatementReuse::Persistent)
         .await?;
-        let found =
+        let counts =
             |row: &SqliteRow| Ok((Columns(row).flag("known")?, Columns(row).count("waiting")?));
-        match rows.first().map(found) {
+        match rows.first().map(counts) {
             Some(Ok((true, _))) => added.already_known += 1,
             Some(Ok((false, waiting))) if waiting >= PROPOSALS_WAITING_MAX as u64 => {
                 added.left_out += 1;
             }
-            Some(Ok((false, _))) => added.ids.push(insert(connection, one, &roots).await?),
+            Some(Ok((false, _))) => added.ids.push(insert(connection, proposal, &roots).await?),
             Some(Err(InvalidValue)) | None => {
-                return Err(Fault::Damaged("proposals cannot be counted".to_owned()));
+                return Err(Fault::Damaged("the waiting proposals cannot be counted".to_owned()));
             }
         }
     }
@@ -91,7 +91,7 @@ async fn insert(
     single(&rows, |row| row.get("id").map(ProposalId))
 }
 
-/// Reads the waiting ones that a query asks for, in the order of their numbers.
+/// Loads the waiting proposals that match a query, in the order of their numbers.
 pub(super) async fn find(
     connection: &mut SqliteConnection,
     query: &ProposalQuery,
@@ -108,7 +108,7 @@ pub(super) async fn find(
     Ok(collect_readable("proposals", rows.iter().map(|row| proposal(Columns(row)))))
 }
 
-/// Counts the waiting ones that name memories of these roots alone.
+/// Counts the waiting proposals that name memories of these roots alone.
 pub(super) async fn count(
     connection: &mut SqliteConnection,
     roots: &[RootKey],
@@ -122,7 +122,7 @@ pub(super) async fn count(
     single(&rows, |row| row.count("waiting"))
 }
 
-/// Reads one, whatever became of it.
+/// Loads one proposal, decided or not.
 pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: ProposalId,
@@ -153,7 +153,7 @@ fn proposal(row: Columns<'_>) -> ColumnResult<ProposalRow> {
     })
 }
 
-/// Rejects one that waits. Returns whether it did.
+/// Rejects a waiting proposal. Returns whether this call did.
 pub(super) async fn reject(
     connection: &mut SqliteConnection,
     id: ProposalId,
@@ -170,7 +170,7 @@ pub(super) async fn reject(
     Ok(rejected > 0)
 }
 
-/// Removes those that wait.
+/// Removes waiting proposals.
 pub(super) async fn withdraw(
     connection: &mut SqliteConnection,
     ids: &[ProposalId],
@@ -185,7 +185,7 @@ pub(super) async fn withdraw(
     Ok(())
 }
 
-/// Accepts one by the change that the transaction, which has begun, is about to record.
+/// Accepts a proposal by the change that the open transaction is about to record.
 pub(super) async fn accept(
     connection: &mut SqliteConnection,
     id: ProposalId,
@@ -203,13 +203,13 @@ pub(super) async fn accept(
     if rows.is_empty() { Err(Fault::ProposalDecided(id)) } else { Ok(()) }
 }
 
-/// Lets the proposal wait again that the change `$1` accepted, as the change is taken back.
+/// Returns the proposal that change `$1` accepted to waiting, because the change is withdrawn.
 pub(super) const REOPEN: &str =
     "UPDATE proposals SET status = 'waiting', decided_at = NULL, change_id = NULL
         WHERE change_id = $1 AND status = 'accepted';";
 
-/// Drops those that were decided before a time, and those that wait since before another one. Of a rejected one the
-/// digest stays, so that it is not made again.
+/// Drops proposals decided before one time, and waiting ones made before another. Of rejected ones, up to a maximum
+/// number, the digest stays, so that they are not made again.
 pub(super) async fn prune(
     connection: &mut SqliteConnection,
     decided_before: i64,

@@ -1,11 +1,14 @@
-//! Dropping history beyond what is to be kept.
+//! Dropping history beyond the retention limits.
 //!
-//! Works in short transactions, so that writers wait for milliseconds, and asks nothing of the clock
-//! but the age that it is given: which change is older is a matter of its number. Open changes, what
-//! pinned memories went through, what waits for a review, and the bytes of every head stay. Which contents are left over is
-//! found by reading all of the history once, beside whoever writes. A change of a task that still runs
-//! stays, too: by it, whoever takes over from a process that died sees that the task is done. Pages that become free are given
-//! back to the file system a few at a time; the rest is used again by later changes.
+//! Pruning runs in short transactions, so that writers wait for milliseconds only. The age limit is the only use of
+//! times; the order of changes follows from their numbers.
+//!
+//! Some history stays: open changes, changes of pinned memories, changes that wait for a review, and the bytes of every
+//! head. The change of a running task stays too: by it, the process that takes over from a dead one sees that the task
+//! is done.
+//!
+//! Unreferenced contents are found by reading the whole history once, alongside other writers. Freed pages are returned
+//! to the file system a few at a time; later changes use the rest.
 
 use std::time::Duration;
 
@@ -21,15 +24,15 @@ use crate::sqlite::content;
 use crate::sqlite::proposals;
 use crate::sqlite::row::{ColumnResult, Columns, single, stored_count, stored_time};
 
-/// Changes dropped in one transaction: a few milliseconds' worth.
+/// Changes dropped in one transaction, which takes a few milliseconds.
 const CHANGES_PER_STEP: i64 = 64;
 /// Contents dropped in one transaction.
 const CONTENTS_PER_STEP: usize = 256;
 
-/// Pages given back after each transaction: about as much as it freed.
+/// Pages returned to the file system after each transaction: about as many as it freed.
 const FREE_PAGES: &str = "PRAGMA incremental_vacuum(256)";
 
-/// Whether change `c` may be dropped.
+/// The condition that change `c` may be dropped.
 const PRUNABLE: &str = "c.id NOT IN (SELECT change_id FROM open_changes WHERE what = 'change')
     AND NOT EXISTS (SELECT 1 FROM change_files f
     JOIN marks m ON m.pinned = 1 AND m.identity = f.identity AND m.path IN (f.path, f.moved_to)
@@ -40,37 +43,36 @@ const PRUNABLE: &str = "c.id NOT IN (SELECT change_id FROM open_changes WHERE wh
     JOIN heads h ON h.place = f.place AND h.path = coalesce(f.moved_to, f.path) AND h.revision = f.after
     WHERE f.change_id = c.id)";
 
-/// A pruning under way, between two of its transactions.
+/// A pruning in progress, between two transactions.
 #[derive(Clone, Debug)]
 pub(super) struct Pruning {
     phase: Phase,
     bytes_max: u64,
-    /// What was dropped so far.
+    /// The amounts dropped so far.
     pub(super) report: PruneReport,
 }
 
-/// What a step does.
+/// The next step of a pruning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Drops proposals: decided ones from before the first time, waiting ones from before the second.
+    /// Drops decided proposals from before the first time, and waiting ones from before the second.
     Proposals(i64, i64),
-    /// Drops changes above this number from before this time.
+    /// Drops changes with higher numbers than this one, from before this time.
     OlderThan(ChangeId, i64),
-    /// Finds the contents that nobody refers to. Whether changes were dropped to fit.
+    /// Finds unreferenced contents. `fitting` is whether changes were dropped to fit the size limit.
     FindUnreferenced { fitting: bool },
-    /// Drops those of these contents that no change above the number refers to.
+    /// Drops those of these contents that no change after `last` refers to.
     Sweep { fitting: bool, loose: Vec<i64>, last: ChangeId },
-    /// Finds out how much is too much.
+    /// Computes the excess over the size limit.
     MeasureExcess,
-    /// Drops changes above this number, until about so many stored bytes hang on none.
+    /// Drops changes with higher numbers than this one, until about this number of stored bytes is unreferenced.
     FreeBytes(ChangeId, u64),
-    /// Nothing any more.
+    /// The end.
     Done,
 }
 
 impl Pruning {
-    /// Begins: what is too old goes first, then the oldest of the rest until the earlier contents
-    /// fit.
+    /// Returns a pruning that first drops what is too old, then the oldest of the rest until the earlier contents fit.
     pub(super) fn new(retention: Retention, now: Timestamp) -> Self {
         let before = |age: Duration| {
             let age = stored_count(age.as_nanos());
@@ -83,23 +85,23 @@ impl Pruning {
         }
     }
 
-    /// Tells whether there is nothing left to do.
+    /// Returns whether the pruning is complete.
     pub(super) fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
 
-    /// Tells whether contents were found that the next steps drop.
+    /// Returns whether contents were found that the next steps drop.
     #[cfg(test)]
     pub(super) fn is_sweeping(&self) -> bool {
         matches!(&self.phase, Phase::Sweep { loose, .. } if !loose.is_empty())
     }
 
-    /// Tells whether the next step only reads, and may take its time.
+    /// Returns whether the next step only reads, and may take long.
     pub(super) fn only_reads(&self) -> bool {
         matches!(self.phase, Phase::FindUnreferenced { .. } | Phase::MeasureExcess)
     }
 
-    /// Goes one short transaction further.
+    /// Runs the next short transaction.
     pub(super) async fn step(mut self, connection: &mut SqliteConnection) -> Result<Self, Fault> {
         self.phase = match self.phase {
             Phase::Proposals(decided_before, made_before) => {
@@ -109,7 +111,7 @@ impl Pruning {
             Phase::OlderThan(after, time) => {
                 let ids = candidates(connection, after, time, u64::MAX).await?.0;
                 match ids.last() {
-                    // Whoever lets go of contents otherwise drops them at once.
+                    // Nothing was dropped, so nothing is unreferenced: other removals drop their contents at once.
                     None if self.report.changes == 0 => Phase::MeasureExcess,
                     None => Phase::FindUnreferenced { fitting: false },
                     Some(&last) => {
@@ -122,7 +124,7 @@ impl Pruning {
                 let (loose, last) = unreferenced(connection).await?;
                 Phase::Sweep { fitting, loose, last }
             }
-            // Dropping freed nothing, so that dropping more would not help.
+            // Dropping changes freed nothing, so dropping more would not help.
             Phase::Sweep { fitting: true, loose, .. } if loose.is_empty() => Phase::Done,
             Phase::Sweep { loose, .. } if loose.is_empty() => Phase::MeasureExcess,
             Phase::Sweep { fitting, mut loose, last } => {
@@ -137,15 +139,15 @@ impl Pruning {
             }
             Phase::MeasureExcess => match excess_bytes(connection, self.bytes_max).await? {
                 0 => Phase::Done,
-                wanted => Phase::FreeBytes(ChangeId(0), wanted),
+                needed => Phase::FreeBytes(ChangeId(0), needed),
             },
-            Phase::FreeBytes(after, wanted) => {
-                let (ids, estimated) = candidates(connection, after, i64::MAX, wanted).await?;
+            Phase::FreeBytes(after, needed) => {
+                let (ids, estimated) = candidates(connection, after, i64::MAX, needed).await?;
                 if !ids.is_empty() {
                     self.report.changes += drop_changes(connection, &ids).await?;
                 }
-                match (ids.last(), wanted.checked_sub(estimated)) {
-                    (Some(&last), Some(wanted @ 1..)) => Phase::FreeBytes(last, wanted),
+                match (ids.last(), needed.checked_sub(estimated)) {
+                    (Some(&last), Some(needed @ 1..)) => Phase::FreeBytes(last, needed),
                     _ => Phase::FindUnreferenced { fitting: true },
                 }
             }
@@ -155,13 +157,13 @@ impl Pruning {
     }
 }
 
-/// Returns the oldest changes after `after` that may go, no more than are needed, and how many bytes
-/// that frees at least about: each its bytes before, which no later change names.
+/// Returns the oldest droppable changes after `after`, at most as many as needed, and an estimate of the freed bytes.
+/// The estimate counts the bytes before each change, since no later change refers to them.
 async fn candidates(
     connection: &mut SqliteConnection,
     after: ChangeId,
     older_than: i64,
-    wanted: u64,
+    needed: u64,
 ) -> Result<(Vec<ChangeId>, u64), Fault> {
     let rows = Batch::new(&format!(
         "SELECT c.id, (SELECT coalesce(sum(length(k.bytes)), 0) FROM change_files f
@@ -175,7 +177,7 @@ async fn candidates(
     .await?;
     let (mut ids, mut estimated) = (Vec::new(), 0_u64);
     for row in rows.iter().map(Columns) {
-        if estimated >= wanted {
+        if estimated >= needed {
             break;
         }
         ids.push(row.id("id")?);
@@ -184,7 +186,7 @@ async fn candidates(
     Ok((ids, estimated))
 }
 
-/// Drops those of the changes that still may go, with tombstones that they left; returns how many.
+/// Drops those of the changes that may still go, with the removed heads that they left; returns their number.
 async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Result<u64, Fault> {
     let rows = Batch::new(&format!(
         "BEGIN IMMEDIATE;
@@ -207,8 +209,8 @@ async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Re
     single(&rows, |row| row.count("dropped"))
 }
 
-/// Returns the contents that nothing refers to, and the last change that was known then. Reads all
-/// of the history, so nobody may have to wait for it.
+/// Returns the unreferenced contents, and the last change at that time. Reads the whole history, so it must not block
+/// writers.
 async fn unreferenced(connection: &mut SqliteConnection) -> Result<(Vec<i64>, ChangeId), Fault> {
     let rows = Batch::new(&format!(
         "SELECT k.id, t.last_change FROM totals t CROSS JOIN contents k
@@ -222,8 +224,8 @@ async fn unreferenced(connection: &mut SqliteConnection) -> Result<(Vec<i64>, Ch
     Ok((ids, last))
 }
 
-/// Drops contents that were loose when `last` was the last change, unless a later one took them up;
-/// returns their stored bytes.
+/// Drops contents that were unreferenced when `last` was the last change, unless a later change refers to them. Returns
+/// their stored bytes.
 async fn drop_contents(
     connection: &mut SqliteConnection,
     loose: &[i64],
@@ -248,9 +250,9 @@ async fn drop_contents(
     }
 }
 
-/// Returns by how much the stored bytes of contents that are no head's exceed `max`.
+/// Returns the excess over `max` of the stored bytes of contents that belong to no head.
 async fn excess_bytes(connection: &mut SqliteConnection, max: u64) -> Result<u64, Fault> {
-    // When everything fits, nothing needs to be told apart.
+    // If all contents fit, heads need not be subtracted.
     let bytes: i64 = sqlx::query_scalar(
         "SELECT iif(content_bytes <= $1, 0, content_bytes - $1 -
             (SELECT coalesce(sum(length(k.bytes)), 0)
@@ -261,6 +263,6 @@ async fn excess_bytes(connection: &mut SqliteConnection, max: u64) -> Result<u64
     .bind(stored_count(max))
     .fetch_one(connection)
     .await?;
-    // Heads may hold more than is allowed for the rest.
+    // Negative if the contents of heads alone exceed the limit.
     Ok(u64::try_from(bytes).unwrap_or(0))
 }

@@ -1,8 +1,7 @@
-//! The rows of tasks: queued, begun, prepared, finished, found again.
+//! Rows of tasks: their steps from queued to finished, and queries for them.
 //!
-//! Each step is one short transaction. A step that may get lost in a power cut is not synchronized:
-//! that is most of what a transaction costs. It is in the log all the same, before all that comes
-//! later, so a later step that is synchronized takes it along.
+//! Each step is one short transaction. Steps that may be lost in a power cut are not synchronized, because that is most
+//! of the cost of a transaction. They are in the log all the same, so a later synchronized step makes them durable too.
 
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -16,31 +15,31 @@ use crate::task::{
 };
 use memory::clock::Timestamp;
 
-/// As the index of the lanes has it.
+/// The condition of the partial index of lanes, word for word, so that SQLite uses it.
 const UNFINISHED: &str = "status IN ('queued', 'running')";
-/// As the indexes of what may go have it.
+/// The condition of the partial indexes of finished tasks.
 const FINISHED: &str = "status IN ('completed', 'failed')";
 
-/// Whether attempt `$2` at task `$1` runs.
+/// The condition that attempt `$2` at task `$1` runs.
 const RUNS: &str = "id = $1 AND attempts = $2 AND status = 'running'";
 
-/// Whether history has no change of a task.
+/// The condition that history has no change of a task.
 const UNCHANGED: &str = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)";
 
 /// The columns of a task, with the first change that names it.
 const COLUMNS: &str = "seq, id, workspace, kind, client, status, attempts, created_at, updated_at,
     request, outcome, (SELECT min(c.id) FROM changes c WHERE c.task = tasks.id) AS change";
 
-/// Returns the beginning of a script that does not wait until the disk has it; [`run_unsynced`] runs it.
+/// Returns the beginning of a script that is not synchronized; [`run_unsynced`] runs it.
 pub(super) fn begin_unsynced(piece: &str) -> Batch {
     Batch::new("PRAGMA synchronous = NORMAL;").with(piece)
 }
 
 /// Runs a script that [`begin_unsynced`] began.
 ///
-/// SQLite takes the setting when it reads the statement, not when it runs it, so the script is read anew
-/// each time; that takes less than sending it the settings by themselves. Where this fails, the connection
-/// is closed by whoever holds it.
+/// SQLite applies the setting when it prepares the statement, not when it runs it, so the script is prepared each time.
+/// That is cheaper than sending the settings separately. If this fails, the caller closes the connection, so that the
+/// setting does not stay.
 pub(super) async fn run_unsynced(
     connection: &mut SqliteConnection,
     script: Batch,
@@ -49,8 +48,8 @@ pub(super) async fn run_unsynced(
     Ok(script.rows(connection, StatementReuse::OneShot).await?)
 }
 
-/// Queues a task if there is room and, where they are given, all gates are open; drops finished ones that
-/// are too old or too many. A dream is the last one of its workspace then.
+/// Queues a task if there is room and the preconditions, if any, hold. Drops finished tasks that are too old or too
+/// many. A queued dream becomes the last one of its workspace.
 pub(super) async fn enqueue(
     connection: &mut SqliteConnection,
     task: &NewTask,
@@ -130,7 +129,7 @@ fn new_row(new: NewTask, seq: i64) -> TaskRow {
     }
 }
 
-/// Begins the oldest queued task of a workspace, a review last, unless one runs.
+/// Begins the oldest queued task of a workspace unless one runs; reviews come last.
 pub(super) async fn begin_next(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -152,7 +151,7 @@ pub(super) async fn begin_next(
     task.map_err(|_| Fault::UnreadableTask)
 }
 
-/// Reads the running tasks of a workspace.
+/// Loads the running tasks of a workspace.
 pub(super) async fn running(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -174,7 +173,7 @@ async fn running_rows(
     Ok(rows)
 }
 
-/// Returns the places of the running tasks of a workspace that cannot be read.
+/// Returns the `seq` of each running task of a workspace whose row cannot be decoded.
 pub(super) async fn unreadable_running(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -184,10 +183,10 @@ pub(super) async fn unreadable_running(
     Ok(unreadable.map(|row| Columns(row).get("seq")).collect::<ColumnResult<_>>()?)
 }
 
-/// Fails tasks that cannot be read, by their places; returns how many still ran. What can be mended of a row is.
+/// Fails tasks with undecodable rows, by `seq`; returns how many still ran. Repairs the fields that it can.
 pub(super) async fn fail_unreadable(
     connection: &mut SqliteConnection,
-    (places, end): (&[i64], TaskOutcome<'_>),
+    (seqs, end): (&[i64], TaskOutcome<'_>),
     at: Timestamp,
 ) -> Result<u64, Fault> {
     let failed = Batch::new(
@@ -195,7 +194,7 @@ pub(super) async fn fail_unreadable(
             attempts = max(0, min(attempts, 4294967295))
         WHERE seq IN (SELECT value FROM json_each($1)) AND status = 'running' RETURNING seq",
     )
-    .bind(json_numbers(places.iter().copied()))
+    .bind(json_numbers(seqs.iter().copied()))
     .bind(end.status.as_str())
     .bind(end.outcome)
     .bind(end.request)
@@ -205,7 +204,7 @@ pub(super) async fn fail_unreadable(
     Ok(failed.len() as u64)
 }
 
-/// Keeps what will have come of a running task. Returns whether this attempt runs.
+/// Stores the prepared outcome of a running task. Returns whether this attempt runs.
 pub(super) async fn prepare_outcome(
     connection: &mut SqliteConnection,
     attempt: Attempt<'_>,
@@ -219,7 +218,7 @@ pub(super) async fn prepare_outcome(
     Ok(!run_unsynced(connection, script).await?.is_empty())
 }
 
-/// Puts a running task back. Returns whether this attempt ran and has changed nothing.
+/// Requeues a running task. Returns whether this attempt ran and has changed nothing.
 pub(super) async fn requeue(
     connection: &mut SqliteConnection,
     attempt: Attempt<'_>,
@@ -235,21 +234,22 @@ pub(super) async fn requeue(
     Ok(!run_unsynced(connection, script).await?.is_empty())
 }
 
-/// Returns the beginning of a transaction that may go on, as it has a row, only if this attempt runs and
-/// its task has no change yet.
+/// Returns the beginning of a transaction. It returns a row, and may continue, only if this attempt runs and its task
+/// has no change yet.
 pub(super) fn begin_for_attempt(attempt: Attempt<'_>) -> Batch {
     Batch::new(&format!("BEGIN IMMEDIATE; SELECT seq FROM tasks WHERE {RUNS} AND {UNCHANGED};"))
         .bind(attempt.task)
         .bind(i64::from(attempt.number))
 }
 
-/// Finishes a task. Returns whether it was unfinished, and nobody has begun it since.
+/// Finishes a task. Returns whether it was unfinished and this is still its latest attempt.
 pub(super) async fn finish(
     connection: &mut SqliteConnection,
     (attempt, end): (Attempt<'_>, TaskOutcome<'_>),
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let again = Batch::new(
+    // A task whose change is durable would be finished the same way after a power cut, so this need not be synchronized.
+    let has_change = Batch::new(
         "SELECT 1 FROM tasks WHERE id = $1 AND outcome = $3 AND $2 = 'completed'
             AND EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)",
     )
@@ -262,7 +262,7 @@ pub(super) async fn finish(
         "UPDATE tasks SET status = $3, outcome = $4, request = $5, updated_at = $6
         WHERE id = $1 AND attempts = $2 AND {UNFINISHED} RETURNING seq"
     );
-    let script = if again.is_empty() { Batch::new(&finish) } else { begin_unsynced(&finish) };
+    let script = if has_change.is_empty() { Batch::new(&finish) } else { begin_unsynced(&finish) };
     let script = script
         .bind(attempt.task)
         .bind(i64::from(attempt.number))
@@ -270,7 +270,7 @@ pub(super) async fn finish(
         .bind(end.outcome)
         .bind(end.request)
         .bind(stored_time(at));
-    let finished = if again.is_empty() {
+    let finished = if has_change.is_empty() {
         script.rows(connection, StatementReuse::Persistent).await?
     } else {
         run_unsynced(connection, script).await?
@@ -278,13 +278,13 @@ pub(super) async fn finish(
     Ok(!finished.is_empty())
 }
 
-/// Takes back a task of which nothing can have been written. Returns whether this did.
+/// Cancels a task of which nothing can have been written. Returns whether this call did.
 pub(super) async fn cancel(
     connection: &mut SqliteConnection,
     (id, end): (&str, TaskOutcome<'_>),
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let given_up = Batch::new(&format!(
+    let cancelled = Batch::new(&format!(
         "UPDATE tasks SET status = $2, outcome = $3, request = $4, updated_at = $5
         WHERE id = $1 AND {UNFINISHED} AND (status = 'queued' OR outcome IS NULL) RETURNING seq"
     ))
@@ -295,10 +295,10 @@ pub(super) async fn cancel(
     .bind(stored_time(at))
     .rows(connection, StatementReuse::Persistent)
     .await?;
-    Ok(!given_up.is_empty())
+    Ok(!cancelled.is_empty())
 }
 
-/// Tells whether a task ended before this time.
+/// Returns whether any task ended before this time.
 pub(super) async fn has_ended(
     connection: &mut SqliteConnection,
     before: Timestamp,
@@ -311,7 +311,7 @@ pub(super) async fn has_ended(
     Ok(!rows.is_empty())
 }
 
-/// Drops the tasks that ended before this time; returns how many.
+/// Drops the tasks that ended before this time; returns their number.
 pub(super) async fn drop_ended(
     connection: &mut SqliteConnection,
     before: Timestamp,
@@ -344,7 +344,7 @@ pub(super) async fn count(
     Ok(collect_readable("tasks", rows.iter().map(|row| count(Columns(row)))))
 }
 
-/// Reads one task.
+/// Loads one task.
 pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: &str,
@@ -356,19 +356,19 @@ pub(super) async fn get(
     Ok(tasks(&rows).into_iter().next())
 }
 
-/// Reads the tasks that a query asks for.
+/// Loads the tasks that match a query.
 pub(super) async fn find(
     connection: &mut SqliteConnection,
     query: &TaskQuery,
 ) -> Result<Vec<TaskRow>, Fault> {
     let mut script = Batch::new(&format!("SELECT {COLUMNS} FROM tasks WHERE true"));
-    for (column, wanted) in [
+    for (column, value) in [
         ("workspace", query.workspace.as_deref()),
         ("kind", query.kind.map(TaskKind::as_str)),
         ("status", query.status.map(Status::as_str)),
     ] {
-        if let Some(wanted) = wanted {
-            script.add(&format!(" AND {column} = $1")).value(wanted);
+        if let Some(value) = value {
+            script.add(&format!(" AND {column} = $1")).value(value);
         }
     }
     match &query.owner {
@@ -386,7 +386,7 @@ pub(super) async fn find(
     Ok(tasks(&script.rows(connection, StatementReuse::OneShot).await?))
 }
 
-/// Reads which workspaces have unfinished tasks.
+/// Loads the workspaces with unfinished tasks.
 pub(super) async fn workspaces_with_work(
     connection: &mut SqliteConnection,
 ) -> Result<Vec<String>, Fault> {

@@ -1,7 +1,7 @@
-//! Recording a change, taking the record back, settling it; the heads that follow from it.
+//! Recording a change, withdrawing it and marking it durable; the heads that follow from it.
 //!
-//! A change of one memory is one message to SQLite's thread and one transaction. What it replaces in
-//! heads and marks is kept beside it while it is open, so that it can be withdrawn exactly.
+//! A change of one memory is one message to SQLite's thread and one transaction. While a change is open, the heads and
+//! marks that it replaced are kept, so that it can be withdrawn exactly.
 
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ use crate::sqlite::row::{
 use crate::sqlite::usage;
 use crate::task::Attempt;
 
-/// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
+/// Files of a change that are sent in one message. Bounds the text that SQLite has to prepare.
 const FILES_PER_MESSAGE: usize = 32;
 
-/// How far the numbers of changes jump over one that was given before: some beyond it may have been given too.
+/// Distance by which change numbers skip a number that was issued before: numbers beyond it may have been issued too.
 const NUMBERS_SKIPPED: i64 = 1_000;
 
 const CHANGE: &str =
@@ -40,11 +40,11 @@ const FILE: &str = "INSERT INTO change_files (change_id, seq, identity, place, p
     before, after, trust, wrote)
     VALUES ((SELECT last_change FROM totals), $1, $2, $3, $4, $5, $6, $7, $8, $9);";
 
-/// Says that the text of revision `$2` in identity `$1` was written under the influence of another.
+/// Marks the text of revision `$2` in identity `$1` as influenced by unreviewed text.
 const INFLUENCED: &str = "INSERT INTO influenced (identity, revision, change_id)
     VALUES ($1, $2, (SELECT last_change FROM totals)) ON CONFLICT DO NOTHING;";
 
-/// Says that a person answers for that text.
+/// Removes that mark: a person wrote or accepted the text.
 const ACCEPTED: &str = "DELETE FROM influenced WHERE identity = $1 AND revision = $2;";
 
 /// Sets the head of identity `$1`, place `$2`, path `$3` to revision `$4` with trust `$5`.
@@ -81,7 +81,7 @@ pub(super) async fn record(
     change: &NewChange,
 ) -> Result<ChangeId, Fault> {
     check_bytes(&change.files)?;
-    let repeats =
+    let reuse =
         if change.files.len() == 1 { StatementReuse::Persistent } else { StatementReuse::OneShot };
     let mut script = match (&change.provenance.task, change.attempt) {
         (Some(task), Some(number)) => {
@@ -101,7 +101,7 @@ pub(super) async fn record(
     let mut id = None;
     for (index, file) in change.files.iter().enumerate() {
         if index > 0 && index % FILES_PER_MESSAGE == 0 {
-            id = send(std::mem::take(&mut script), connection, repeats).await?.or(id);
+            id = send(std::mem::take(&mut script), connection, reuse).await?.or(id);
         }
         add_file(&mut script, change, file, index);
     }
@@ -112,17 +112,17 @@ pub(super) async fn record(
         usage::count_in_change(&mut script, (identity, path), counted);
     }
     script.add("COMMIT;");
-    let id = send(script, connection, repeats).await?.or(id);
+    let id = send(script, connection, reuse).await?.or(id);
     id.ok_or_else(|| Fault::Damaged("a recorded change has no number".to_owned()))
 }
 
-/// Sends a script and returns the number of the change, if it made one.
+/// Runs a script and returns the number of the change, if the script created one.
 async fn send(
     script: Batch,
     connection: &mut SqliteConnection,
-    repeats: StatementReuse,
+    reuse: StatementReuse,
 ) -> Result<Option<ChangeId>, Fault> {
-    let rows = script.rows(connection, repeats).await?;
+    let rows = script.rows(connection, reuse).await?;
     Ok(rows.first().map(|row| Columns(row).id("id")).transpose()?)
 }
 
@@ -131,10 +131,11 @@ fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
         .iter()
         .flat_map(|file| [(&file.change.before, &file.before), (&file.change.after, &file.after)]);
     for (revision, bytes) in pairs {
-        let (Some(bytes), wanted) = (bytes, revision) else { continue };
-        if wanted.is_none_or(|wanted| wanted != Revision::digest(bytes)) {
-            let wanted = wanted.map_or_else(|| "nothing".to_owned(), |wanted| wanted.to_string());
-            return Err(Fault::WrongBytes(wanted));
+        let (Some(bytes), expected) = (bytes, revision) else { continue };
+        if expected.is_none_or(|expected| expected != Revision::digest(bytes)) {
+            let expected =
+                expected.map_or_else(|| "nothing".to_owned(), |expected| expected.to_string());
+            return Err(Fault::WrongBytes(expected));
         }
     }
     Ok(())
@@ -187,13 +188,13 @@ fn add_file(script: &mut Batch, change: &NewChange, new: &NewFileChange, index: 
         .value(file.after.as_ref().map(stored_revision))
         .value(file.trust.as_ref())
         .value(i64::from(new.after.is_some()));
-    let says = match file.trust {
+    let statement = match file.trust {
         _ if new.influenced => Some(INFLUENCED),
         Trust::Person => Some(ACCEPTED),
         _ => None,
     };
-    if let (Some(says), Some(after)) = (says, &file.after) {
-        script.add(says).value(file.root.identity.clone()).value(stored_revision(after));
+    if let (Some(statement), Some(after)) = (statement, &file.after) {
+        script.add(statement).value(file.root.identity.clone()).value(stored_revision(after));
     }
     match &file.moved_to {
         None => add_head(script, file, &file.path, file.after.as_ref()),
@@ -207,7 +208,7 @@ fn add_file(script: &mut Batch, change: &NewChange, new: &NewFileChange, index: 
     }
 }
 
-/// Tells whether the marks of a file follow those of its folder, which are moved or dropped as one.
+/// Returns whether the marks of a file follow those of its folder, which are moved or dropped together.
 fn is_covered(file: &FileChange, folder: &FolderChange, kind: ChangeKind) -> bool {
     kind != ChangeKind::Outside
         && file.root.identity == folder.root.identity
@@ -233,7 +234,7 @@ fn path_text(path: &RelativePath) -> String {
     path.as_str().to_owned()
 }
 
-/// Takes an open change back; one that is not there is as if it had never been already.
+/// Withdraws an open change. One that does not exist counts as withdrawn.
 pub(super) async fn abort_change(
     connection: &mut SqliteConnection,
     id: ChangeId,
@@ -272,13 +273,13 @@ pub(super) async fn abort_change(
 
 async fn end_transaction(
     connection: &mut SqliteConnection,
-    how: &'static str,
+    statement: &'static str,
 ) -> Result<(), Fault> {
-    sqlx::query(how).execute(connection).await?;
+    sqlx::query(statement).execute(connection).await?;
     Ok(())
 }
 
-/// Returns which contents a change names.
+/// Returns the contents that a change refers to.
 async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<Vec<i64>, Fault> {
     let rows = Batch::new(
         "SELECT k.id FROM change_files f JOIN contents k ON k.revision IN (f.before, f.after)
@@ -290,7 +291,7 @@ async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<
     Ok(collect_readable("contents", rows.iter().map(|row| Columns(row).get("id"))))
 }
 
-/// Skips numbers if the last one is below one that was given before.
+/// Raises the last number if it is below one that was issued before.
 pub(super) async fn raise_change_number(
     connection: &mut SqliteConnection,
     given: ChangeId,
@@ -303,7 +304,7 @@ pub(super) async fn raise_change_number(
     Ok(())
 }
 
-/// Says that the files of these changes are safe.
+/// Marks these changes as durable.
 pub(super) async fn mark_durable(
     connection: &mut SqliteConnection,
     ids: &[ChangeId],
@@ -315,7 +316,7 @@ pub(super) async fn mark_durable(
     Ok(())
 }
 
-/// Reads the heads of a place that a change after `after` left.
+/// Loads the heads of a place that a change after `after` left.
 pub(super) async fn heads(
     connection: &mut SqliteConnection,
     place: &str,
@@ -332,7 +333,7 @@ pub(super) async fn heads(
     Ok(collect_readable("heads", rows.iter().map(|row| head(Columns(row)))))
 }
 
-/// Reads the influenced texts of an identity with the last changes that wrote them.
+/// Loads the influenced texts of an identity with the last changes that wrote them.
 pub(super) async fn influenced_revisions(
     connection: &mut SqliteConnection,
     identity: &str,
@@ -349,7 +350,7 @@ pub(super) async fn influenced_revisions(
     Ok(rows.into_iter().filter_map(|(revision, id)| Some((revision?, id))).collect())
 }
 
-/// Reads the texts of an identity with their highest trust.
+/// Loads the texts of an identity with their highest trust.
 pub(super) async fn recorded_revisions(
     connection: &mut SqliteConnection,
     identity: &str,
@@ -368,8 +369,8 @@ pub(super) async fn recorded_revisions(
         collect_readable("change_files", rows.iter().map(|row| read(Columns(row))))
     {
         if let Some(revision) = revision {
-            let known = recorded.entry(revision).or_insert(trust);
-            *known = trust.max(*known);
+            let highest = recorded.entry(revision).or_insert(trust);
+            *highest = trust.max(*highest);
         }
     }
     Ok(recorded)

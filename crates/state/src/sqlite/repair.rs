@@ -1,8 +1,10 @@
 //! Repair of a damaged database.
 //!
-//! Damaged indexes and rows that contradict each other are repaired in place. Anything else sets the database
-//! aside whole, under another name, and starts an empty one: `sqlite3 FILE .recover` reads what is left. The
-//! caller holds the lock file alone, so that no write goes to the file that is set aside and one process repairs.
+//! Damaged indexes and contradicting rows are repaired in place. After other damage, the database is set aside under
+//! another name and an empty one is started; `sqlite3 FILE .recover` reads what is left of the old one.
+//!
+//! The caller holds the lock file exclusively, so that no write goes to the set-aside file and only one process
+//! repairs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use crate::sqlite::file;
 use crate::sqlite::open::{self, Mode};
 use crate::sqlite::record;
 
-/// The largest number of a change that a damaged database is believed: all JSON parsers read it exactly.
+/// The largest change number that is accepted from a damaged database: all JSON parsers read it exactly.
 const BELIEVED_NUMBER_MAX: i64 = 1 << 53;
 
 /// A repair of the state database. Its text is for people.
@@ -24,7 +26,7 @@ const BELIEVED_NUMBER_MAX: i64 = 1 << 53;
 pub struct StateRepair {
     /// The damage.
     pub reason: String,
-    /// Where the damaged database is; `None` if it was repaired in place.
+    /// Path of the damaged database; `None` if it was repaired in place.
     pub set_aside: Option<PathBuf>,
 }
 
@@ -51,7 +53,7 @@ pub(super) async fn repair(path: &Path, depth: CheckDepth) -> Result<Option<Stat
         return Ok(None);
     }
     let reason = findings.sentences().join("; ");
-    // With its index, a row may turn out to be damaged too.
+    // Repairing an index may reveal a damaged row.
     for _ in 0..2 {
         if findings.are_repairable()
             && !findings.is_empty()
@@ -66,15 +68,16 @@ pub(super) async fn repair(path: &Path, depth: CheckDepth) -> Result<Option<Stat
     Ok(Some(repair))
 }
 
-/// Rebuilds indexes and removes rows that contradict others. Returns whether SQLite could.
+/// Rebuilds indexes and removes contradicting rows. Returns whether SQLite could.
 async fn repair_in_place(path: &Path, findings: &Findings) -> Result<bool, Fault> {
-    let rotten = json_numbers(findings.corrupt_contents.iter().copied());
+    let corrupt = json_numbers(findings.corrupt_contents.iter().copied());
     let script = format!(
         "BEGIN IMMEDIATE; REINDEX; DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1)); \
          {REPAIR_SQL} COMMIT;"
     );
     let mut connection = open::connect(path, Mode::Write).await?;
-    let done = Batch::new(&script).bind(rotten).run(&mut connection, StatementReuse::OneShot).await;
+    let done =
+        Batch::new(&script).bind(corrupt).run(&mut connection, StatementReuse::OneShot).await;
     open::close(connection).await;
     match done.map_err(Fault::from) {
         Ok(_) => Ok(true),
@@ -83,7 +86,7 @@ async fn repair_in_place(path: &Path, findings: &Findings) -> Result<bool, Fault
     }
 }
 
-/// Sets the database aside and makes an empty one, which gives no number of a change again.
+/// Sets the database aside and creates an empty one, which does not reuse change numbers.
 async fn replace_database(path: &Path) -> Result<PathBuf, Fault> {
     let last = last_number(path).await;
     let set_aside = file::set_aside(path)?;
@@ -95,7 +98,7 @@ async fn replace_database(path: &Path) -> Result<PathBuf, Fault> {
     Ok(set_aside)
 }
 
-/// Returns the last number of a change that the damaged database gave, if it can still say so.
+/// Returns the last change number of the damaged database, if it can be read.
 async fn last_number(path: &Path) -> Option<ChangeId> {
     let mut damaged = open::connect(path, Mode::Read).await.ok()?;
     let query = sqlx::query_scalar("SELECT last_change FROM totals WHERE id = 1");

@@ -1,8 +1,7 @@
-//! Rows of SQLite as values of the domain, and back.
+//! Conversions between SQLite rows and values of the domain.
 //!
-//! What is in the database is outside data: a row whose words, paths, digests or counts are
-//! impossible is skipped by its reader, never fatal. Times are nanoseconds in 64 bits, which is exact
-//! from the year 1678 to 2261; times beyond are kept as the nearest of these.
+//! The database is outside data: a row with impossible words, paths, digests or counts is skipped and is never fatal.
+//! Times are nanoseconds in 64 bits, exact from the year 1678 to 2261; times beyond are stored as the nearest of these.
 
 use std::str::FromStr;
 
@@ -15,19 +14,19 @@ use sqlx::{Decode, Row, Sqlite, Type};
 
 use crate::error::Fault;
 
-/// Returns what a time is stored as.
+/// Returns the stored form of a time.
 pub(super) fn stored_time(time: Timestamp) -> i64 {
     let nanoseconds = time.as_nanosecond();
     i64::try_from(nanoseconds).unwrap_or(if nanoseconds < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Returns the time that is stored so.
+/// Returns the time of a stored number.
 pub(super) fn time(stored: i64) -> Option<Timestamp> {
     Timestamp::from_nanosecond(i128::from(stored)).ok()
 }
 
-/// Returns a count or a limit as it is stored. One beyond SQLite's largest number is that number: nothing counts so
-/// far.
+/// Returns the stored form of a count or a limit. Counts beyond SQLite's largest number are capped there, which no real
+/// count reaches.
 pub(super) fn stored_count<N>(count: N) -> i64
 where
     i64: TryFrom<N>,
@@ -35,27 +34,27 @@ where
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Returns a digest as it is stored.
+/// Returns the stored form of a digest.
 pub(super) fn stored_revision(revision: &Revision) -> Vec<u8> {
     revision.as_bytes().to_vec()
 }
 
-/// Returns the digest that is stored so.
+/// Returns the digest of stored bytes.
 pub(super) fn revision(stored: &[u8]) -> Option<Revision> {
     Some(Revision::from_bytes(stored.try_into().ok()?))
 }
 
-/// A value that no program of ours could have written.
+/// A stored value that this program never writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InvalidValue;
 
 impl From<InvalidValue> for Fault {
     fn from(InvalidValue: InvalidValue) -> Self {
-        Self::Damaged("a row holds a value that is never written".to_owned())
+        Self::Damaged("a row holds an invalid value".to_owned())
     }
 }
 
-/// Reads the row of a query that always has one.
+/// Decodes the row of a query that always returns one.
 pub(super) fn single<T>(
     rows: &[SqliteRow],
     read: impl FnOnce(Columns<'_>) -> ColumnResult<T>,
@@ -63,15 +62,15 @@ pub(super) fn single<T>(
     Ok(read(Columns(rows.first().ok_or(InvalidValue)?))?)
 }
 
-/// What reading gives.
+/// The result of decoding a column or a row.
 pub(super) type ColumnResult<T> = Result<T, InvalidValue>;
 
-/// A row that is read column by column.
+/// A row, decoded column by column.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'row>(pub(super) &'row SqliteRow);
 
 impl<'row> Columns<'row> {
-    /// Returns a value; `Option` for one that may be missing.
+    /// Returns a value; `Option` for a nullable column.
     pub(super) fn get<T: Decode<'row, Sqlite> + Type<Sqlite>>(
         self,
         column: &str,
@@ -131,22 +130,22 @@ impl<'row> Columns<'row> {
     }
 }
 
-/// Keeps the rows that could be read, and says how many could not.
+/// Returns the rows that could be decoded, and logs how many could not.
 pub(super) fn collect_readable<T>(
     what: &'static str,
     rows: impl IntoIterator<Item = ColumnResult<T>>,
 ) -> Vec<T> {
-    let (mut kept, mut skipped) = (Vec::new(), 0_usize);
+    let (mut readable, mut skipped) = (Vec::new(), 0_usize);
     for row in rows {
         match row {
-            Ok(row) => kept.push(row),
+            Ok(row) => readable.push(row),
             Err(InvalidValue) => skipped += 1,
         }
     }
     if skipped > 0 {
-        tracing::warn!(what, skipped, "rows of the state cannot be read and are skipped");
+        tracing::warn!(what, skipped, "rows of the state cannot be decoded and are skipped");
     }
-    kept
+    readable
 }
 
 #[cfg(test)]
@@ -158,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_comes_back_to_the_nanosecond() {
+    fn a_stored_time_is_exact_to_the_nanosecond() {
         for stored in [i64::MIN, -1, 0, 1, 1_795_000_000_123_456_789, i64::MAX] {
             check(stored);
         }
     }
 
     #[test]
-    fn a_time_beyond_the_centuries_is_kept_as_the_nearest() {
+    fn a_time_out_of_range_is_stored_as_the_nearest() {
         assert_eq!(stored_time(Timestamp::MAX), i64::MAX);
         assert_eq!(stored_time(Timestamp::MIN), i64::MIN);
     }

@@ -1,4 +1,4 @@
-//! The rows of sessions and of runs.
+//! Rows of sessions, of runs and of the last dream.
 
 use memory::clock::Timestamp;
 use sqlx::SqliteConnection;
@@ -32,7 +32,7 @@ pub(super) async fn add(
     Ok(())
 }
 
-/// Reads what is known of the last dream of a workspace.
+/// Loads the last dream of a workspace.
 pub(super) async fn last_dream(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -51,7 +51,7 @@ pub(super) async fn last_dream(
     Ok(collect_readable("dreams", rows.iter().map(last)).pop().unwrap_or_default())
 }
 
-/// Ends a session. Returns whether it was there.
+/// Ends a session. Returns whether it existed.
 pub(super) async fn end(connection: &mut SqliteConnection, id: &str) -> Result<bool, Fault> {
     let ended = Batch::new("DELETE FROM sessions WHERE id = $1")
         .bind(id)
@@ -59,7 +59,7 @@ pub(super) async fn end(connection: &mut SqliteConnection, id: &str) -> Result<b
     Ok(ended.await? > 0)
 }
 
-/// Reads one session.
+/// Loads one session.
 pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: &str,
@@ -71,7 +71,7 @@ pub(super) async fn get(
     Ok(sessions(&rows).into_iter().next())
 }
 
-/// Reads the sessions of a workspace.
+/// Loads the sessions of a workspace.
 pub(super) async fn list(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -83,7 +83,7 @@ pub(super) async fn list(
     Ok(sessions(&rows))
 }
 
-/// Tells whether a client is registered with a workspace.
+/// Returns whether a client is registered with a workspace.
 pub(super) async fn has_client(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -110,8 +110,8 @@ fn session(row: Columns<'_>) -> ColumnResult<SessionRow> {
     })
 }
 
-/// Notes that an attempt at a task began. One of a number that a power cut took back replaces it; one
-/// at a task that is gone has nothing to belong to.
+/// Records that an attempt at a task began. Replaces an attempt of the same number, whose start a power cut undid. Does
+/// nothing if the task no longer exists.
 pub(super) async fn add_run(connection: &mut SqliteConnection, run: &RunRow) -> Result<(), Fault> {
     let script = begin_unsynced(
         "INSERT OR REPLACE INTO runs (task, attempt, runner, started_at, ended_at, outcome)
@@ -127,7 +127,7 @@ pub(super) async fn add_run(connection: &mut SqliteConnection, run: &RunRow) -> 
     Ok(())
 }
 
-/// Notes that an attempt ended.
+/// Records that an attempt ended.
 pub(super) async fn end_run(
     connection: &mut SqliteConnection,
     attempt: Attempt<'_>,
@@ -145,7 +145,7 @@ pub(super) async fn end_run(
     Ok(())
 }
 
-/// Reads the attempts at a task.
+/// Loads the attempts at a task.
 pub(super) async fn runs(
     connection: &mut SqliteConnection,
     task: &str,

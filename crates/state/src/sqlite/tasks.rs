@@ -1,5 +1,4 @@
-//! The second port on the same file: each call is one read, or one write by whoever has the connection
-//! that writes.
+//! [`TaskStore`] on the same SQLite file: each call is one read or one write.
 
 use async_trait::async_trait;
 use memory::change::RootKey;
@@ -40,7 +39,7 @@ impl TaskStore for SqliteState {
     }
 
     async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError> {
-        self.read("look for the last dream", call!(sessions::last_dream, workspace)).await
+        self.read("read the last dream", call!(sessions::last_dream, workspace)).await
     }
 
     async fn begin_next(
@@ -61,13 +60,13 @@ impl TaskStore for SqliteState {
         end: TaskOutcome<'_>,
         at: Timestamp,
     ) -> Result<u64, StateError> {
-        const WANTED: &str = "fail a task that cannot be read";
-        let found = self.read(WANTED, call!(queue::unreadable_running, workspace)).await?;
-        let found = found.as_slice();
-        if found.is_empty() {
+        const OPERATION: &str = "fail an unreadable task";
+        let seqs = self.read(OPERATION, call!(queue::unreadable_running, workspace)).await?;
+        let seqs = seqs.as_slice();
+        if seqs.is_empty() {
             return Ok(0);
         }
-        self.write(WANTED, call!(queue::fail_unreadable, (found, end), at)).await
+        self.write(OPERATION, call!(queue::fail_unreadable, (seqs, end), at)).await
     }
 
     async fn prepare_outcome(
@@ -76,14 +75,14 @@ impl TaskStore for SqliteState {
         outcome: &str,
     ) -> Result<bool, StateError> {
         self.write_if_exists(
-            "prepare the end of a task",
+            "store the outcome of a task",
             call!(queue::prepare_outcome, attempt, outcome),
         )
         .await
     }
 
     async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError> {
-        self.write_if_exists("put a task back", call!(queue::requeue, attempt, at)).await
+        self.write_if_exists("requeue a task", call!(queue::requeue, attempt, at)).await
     }
 
     async fn finish_task(
@@ -101,16 +100,16 @@ impl TaskStore for SqliteState {
         end: TaskOutcome<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError> {
-        self.write_if_exists("take a task back", call!(queue::cancel, (id, end), at)).await
+        self.write_if_exists("cancel a task", call!(queue::cancel, (id, end), at)).await
     }
 
     async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError> {
-        const WANTED: &str = "drop old tasks";
-        // Looked at first: to write is to wait for others who write.
-        if !self.read(WANTED, call!(queue::has_ended, before)).await? {
+        const OPERATION: &str = "drop old tasks";
+        // Checked with a read first, because a write waits for other writers.
+        if !self.read(OPERATION, call!(queue::has_ended, before)).await? {
             return Ok(0);
         }
-        self.write(WANTED, call!(queue::drop_ended, before)).await
+        self.write(OPERATION, call!(queue::drop_ended, before)).await
     }
 
     async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError> {
@@ -126,7 +125,7 @@ impl TaskStore for SqliteState {
     }
 
     async fn workspaces_with_work(&self) -> Result<Vec<String>, StateError> {
-        self.read("look for unfinished tasks", call!(queue::workspaces_with_work)).await
+        self.read("read the workspaces with tasks", call!(queue::workspaces_with_work)).await
     }
 
     async fn add_session(&self, session: SessionRow) -> Result<(), StateError> {
@@ -147,7 +146,7 @@ impl TaskStore for SqliteState {
     }
 
     async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
-        self.read("look for a client", call!(sessions::has_client, workspace, client)).await
+        self.read("check a client", call!(sessions::has_client, workspace, client)).await
     }
 
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError> {
@@ -156,11 +155,11 @@ impl TaskStore for SqliteState {
 
     async fn save_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
         let row = &row;
-        self.write("keep a conversation", call!(conversations::save, row)).await
+        self.write("save a conversation", call!(conversations::save, row)).await
     }
 
     async fn drop_watched(&self) -> Result<u64, StateError> {
-        if !self.read("look for texts of turns", call!(conversations::has_watched)).await? {
+        if !self.read("read texts of turns", call!(conversations::has_watched)).await? {
             return Ok(0);
         }
         self.write("drop texts of turns", call!(conversations::drop_watched)).await
@@ -172,10 +171,10 @@ impl TaskStore for SqliteState {
         review: NewTask,
         unfinished_max: usize,
     ) -> Result<bool, StateError> {
-        let wanted = (&row, &review, unfinished_max);
+        let arguments = (&row, &review, unfinished_max);
         self.write(
-            "keep a conversation and queue its review",
-            call!(conversations::save_and_queue, wanted),
+            "save a conversation and queue its review",
+            call!(conversations::save_and_queue, arguments),
         )
         .await
     }
@@ -186,12 +185,12 @@ impl TaskStore for SqliteState {
 
     async fn save_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
         let row = &row;
-        self.write("keep a segment", call!(conversations::save_segment, row)).await
+        self.write("save a segment", call!(conversations::save_segment, row)).await
     }
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
         let run = &run;
-        self.write("note a run", call!(sessions::add_run, run)).await
+        self.write("record a run", call!(sessions::add_run, run)).await
     }
 
     async fn end_run(
@@ -201,7 +200,7 @@ impl TaskStore for SqliteState {
         at: Timestamp,
     ) -> Result<(), StateError> {
         self.write_if_exists(
-            "note the end of a run",
+            "record the end of a run",
             call!(sessions::end_run, attempt, outcome, at),
         )
         .await
@@ -213,7 +212,7 @@ impl TaskStore for SqliteState {
 
     async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError> {
         let row = &row;
-        self.write("note what a model did", call!(model_work::add, row)).await
+        self.write("record the work of a model", call!(model_work::add, row)).await
     }
 
     async fn model_work(
@@ -222,11 +221,11 @@ impl TaskStore for SqliteState {
         before: Option<u64>,
         max: usize,
     ) -> Result<Vec<ModelWorkRow>, StateError> {
-        self.read("read what models did", call!(model_work::list, workspace, before, max)).await
+        self.read("read the work of models", call!(model_work::list, workspace, before, max)).await
     }
 
     async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError> {
-        self.read("sum what models did", call!(model_work::background_tokens, since)).await
+        self.read("sum the tokens of models", call!(model_work::background_tokens, since)).await
     }
 
     async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError> {

@@ -1,4 +1,4 @@
-//! Claims that need a look at the connection or the lock file from inside.
+//! Tests that need the private connection or the lock file.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn state() -> (tempfile::TempDir, SqliteState) {
     (folder, state)
 }
 
-/// Lets the open database grow no further.
+/// Prevents the open database from growing.
 async fn forbid_growth(state: &SqliteState) {
     let mut writer = state.writer.lock().await;
     let connection = &mut writer.as_mut().unwrap().connection;
@@ -64,13 +64,13 @@ async fn a_full_database_refuses_a_change_whole() {
     assert_eq!(error.code(), MemoryErrorCode::StorageFull);
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads.iter().map(|head| head.change).collect::<Vec<_>>(), [first]);
-    // A failed call leaves a connection without its transaction and without the limit.
+    // The failed call closed its connection, and with it the transaction and the limit.
     state.record(write("b.md", &incompressible())).await.unwrap();
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_stays_taken_is_busy_after_a_while() {
+async fn a_lock_that_stays_held_is_reported_as_busy() {
     let (_folder, state) = state();
     let _held = file::lock(&state.path, LockMode::Exclusive).await.unwrap();
     let error = state.record(write("a.md", "a")).await.unwrap_err();
@@ -79,7 +79,7 @@ async fn a_lock_that_stays_taken_is_busy_after_a_while() {
 }
 
 #[tokio::test]
-async fn writers_share_the_lock_file_and_a_repair_has_it_alone() {
+async fn writers_share_the_lock_file_and_a_repair_holds_it_exclusively() {
     let (_folder, state) = state();
     let first = file::lock(&state.path, LockMode::Shared).await.unwrap();
     let second = file::lock(&state.path, LockMode::Shared).await.unwrap();
@@ -94,7 +94,7 @@ async fn writers_share_the_lock_file_and_a_repair_has_it_alone() {
 }
 
 #[tokio::test]
-async fn idle_connections_are_few() {
+async fn idle_connections_are_bounded() {
     let (_folder, state) = state();
     state.record(write("a.md", "a")).await.unwrap();
     let state = Arc::new(state);
@@ -109,7 +109,7 @@ async fn idle_connections_are_few() {
 }
 
 #[tokio::test]
-async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
+async fn a_content_that_is_used_again_during_pruning_stays() {
     let (_folder, state) = state();
     let old = state.record(write("a.md", "the same text")).await.unwrap();
     let mut gone = write("a.md", "the same text");
@@ -128,7 +128,7 @@ async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
     while !pruning.is_sweeping() {
         pruning = step(pruning).await;
     }
-    // Found to be loose; before it is swept, another memory gets the same text.
+    // The content is found to be unreferenced; before it is dropped, another memory gets the same text.
     state.record(write("b.md", "the same text")).await.unwrap();
     while !pruning.is_done() {
         pruning = step(pruning).await;
@@ -140,7 +140,7 @@ async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
 }
 
 #[tokio::test]
-async fn what_comes_after_a_step_that_need_not_last_is_synchronized_again() {
+async fn writes_after_an_unsynchronized_step_are_synchronized_again() {
     let (_folder, state) = state();
     state.record(write("a.md", "a")).await.unwrap();
     let synchronous = async || {
@@ -152,24 +152,26 @@ async fn what_comes_after_a_step_that_need_not_last_is_synchronized_again() {
     };
     for _ in 0..3 {
         assert_eq!(state.begin_next("here", Timestamp::UNIX_EPOCH).await.unwrap(), None);
-        assert_eq!(synchronous().await, 2, "as for every change");
-        assert!(!state.prepare_outcome(Attempt { task: "nobody", number: 1 }, "{}").await.unwrap());
-        assert_eq!(synchronous().await, 2, "as for every change");
+        assert_eq!(synchronous().await, 2, "full, as for every change");
+        assert!(
+            !state.prepare_outcome(Attempt { task: "missing", number: 1 }, "{}").await.unwrap()
+        );
+        assert_eq!(synchronous().await, 2, "full, as for every change");
     }
 }
 
 #[tokio::test]
-async fn whoever_is_let_ahead_waits_for_one_of_those_who_came_before() {
+async fn a_high_priority_writer_waits_for_at_most_one_earlier_writer() {
     let (_folder, state) = state();
     let order = Mutex::new(Vec::new());
-    let enter = async |turn, name| {
-        let writer = state.lock_writer(turn).await;
+    let enter = async |priority, name| {
+        let writer = state.lock_writer(priority).await;
         order.lock().push(name);
         drop(writer);
     };
     let held = state.writer.lock().await;
     let release = async || drop(held);
-    // Polled in this order, so that is the order of coming.
+    // Polled in this order, so this is the order of arrival.
     tokio::join!(
         enter(Priority::Normal, "first"),
         enter(Priority::Normal, "second"),

@@ -1,8 +1,8 @@
-//! Pins and usage: counted, pinned, and following the files that they belong to.
+//! Pins and usage: counting, pinning, and following the files that they belong to.
 //!
-//! Keys are an identity and a path; a folder's are the stretch of paths between `folder/` and
-//! `folder0`, the character after the slash, so that neither `folder2` nor a name with a wildcard
-//! in it is ever caught.
+//! A row of the table `marks` holds both for one memory. Its key is an identity and a path. The marks of a folder are
+//! the paths between `folder/` and `folder0`, the character after the slash. So neither `folder2` nor a name with a
+//! wildcard in it is matched by mistake.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ const MERGE: &str =
         last_written_at = coalesce(max(last_written_at, excluded.last_written_at),
             last_written_at, excluded.last_written_at);";
 
-/// Keeps what the latest change replaces of identity `$1`, path `$2`, adding `$3` uses.
+/// Saves the mark that the latest change replaces at identity `$1`, path `$2`, and the `$3` uses that it adds.
 const KEEP: &str = "INSERT INTO open_changes
     (change_id, what, root, path, pinned, uses, last_used_at, last_written_at, added)
     SELECT (SELECT last_change FROM totals), 'mark', $1, $2, m.pinned, m.uses, m.last_used_at,
@@ -48,7 +48,7 @@ const KEEP: &str = "INSERT INTO open_changes
     FROM (SELECT 1) LEFT JOIN marks m ON m.identity = $1 AND m.path = $2 WHERE true
     ON CONFLICT DO NOTHING;";
 
-/// Keeps what the latest change replaces of identity `$1` from path `$2` up to before `$3`.
+/// Saves the marks that the latest change replaces at identity `$1` from path `$2` up to before `$3`.
 const KEEP_FOLDER: &str = "INSERT INTO open_changes
     (change_id, what, root, path, pinned, uses, last_used_at, last_written_at, added)
     SELECT (SELECT last_change FROM totals), 'mark', identity, path, pinned, uses, last_used_at,
@@ -56,7 +56,7 @@ const KEEP_FOLDER: &str = "INSERT INTO open_changes
     FROM marks WHERE identity = $1 AND path >= $2 AND path < $3
     ON CONFLICT DO NOTHING;";
 
-/// Keeps that there was nothing where the marks `$2`..`$3` of identity `$1` go: below `$4` instead.
+/// Saves that no marks existed where the marks `$2`..`$3` of identity `$1` are moved: below `$4`.
 const KEEP_ABSENT: &str = "INSERT INTO open_changes (change_id, what, root, path)
     SELECT (SELECT last_change FROM totals), 'mark', identity, $4 || substr(path, length($2) + 1)
     FROM marks WHERE identity = $1 AND path >= $2 AND path < $3
@@ -64,8 +64,8 @@ const KEEP_ABSENT: &str = "INSERT INTO open_changes (change_id, what, root, path
 
 const DROP: &str = "DELETE FROM marks WHERE identity = $1 AND path = $2;";
 
-/// Drops the mark of identity `$1`, path `$2` unless it is alive in another place than `$3`. The
-/// places are found by one jump each: there are few, and heads of each many.
+/// Drops the mark of identity `$1`, path `$2` unless the memory exists in another place than `$3`. Finds the places by
+/// one index seek each: places are few, and heads of each are many.
 const DROP_UNLESS_ELSEWHERE: &str = "WITH RECURSIVE places (place) AS (
         SELECT min(place) FROM heads
         UNION ALL SELECT (SELECT min(place) FROM heads WHERE place > places.place)
@@ -86,8 +86,8 @@ const MOVE: &str = "UPDATE marks SET path = $3 WHERE identity = $1 AND path = $2
 const MOVE_FOLDER: &str = "UPDATE OR REPLACE marks SET path = $4 || substr(path, length($2) + 1)
     WHERE identity = $1 AND path >= $2 AND path < $3;";
 
-/// Restores what change `$1` replaced. Uses that others counted meanwhile stay, and so does a pin
-/// that somebody set meanwhile on a mark that the change only counted.
+/// Restores the marks that change `$1` replaced. Uses that others counted meanwhile stay. So does a pin that was set
+/// meanwhile on a mark that the change only counted.
 pub(super) const RESTORE: &str = "DELETE FROM marks WHERE (identity, path) IN
         (SELECT root, path FROM open_changes
         WHERE change_id = $1 AND what = 'mark' AND added IS NULL);
@@ -106,10 +106,10 @@ pub(super) const RESTORE: &str = "DELETE FROM marks WHERE (identity, path) IN
         (SELECT root, path FROM open_changes
         WHERE change_id = $1 AND what = 'mark' AND added IS NOT NULL AND uses IS NULL);";
 
-/// Whose memory, and which.
+/// The identity and the path of a memory.
 type UsageKey<'a> = (&'a str, &'a RelativePath);
 
-/// Uses of one memory, summed up.
+/// Summed uses of one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UsageSum {
     uses: i64,
@@ -117,18 +117,18 @@ pub(super) struct UsageSum {
     last_written_at: Option<Timestamp>,
 }
 
-/// Sums uses up by memory.
+/// Sums uses by memory.
 pub(super) fn sum_uses(uses: &[UseEvent]) -> BTreeMap<UsageKey<'_>, UsageSum> {
     let mut sums = BTreeMap::new();
-    for one in uses {
-        let sum = sums.entry((one.identity.as_str(), &one.path)).or_insert(UsageSum {
+    for event in uses {
+        let sum = sums.entry((event.identity.as_str(), &event.path)).or_insert(UsageSum {
             uses: 0,
-            last_used_at: one.at,
+            last_used_at: event.at,
             last_written_at: None,
         });
         sum.uses += 1;
-        sum.last_used_at = sum.last_used_at.max(one.at);
-        sum.last_written_at = sum.last_written_at.max(one.is_write.then_some(one.at));
+        sum.last_used_at = sum.last_used_at.max(event.at);
+        sum.last_written_at = sum.last_written_at.max(event.is_write.then_some(event.at));
     }
     sums
 }
@@ -153,7 +153,7 @@ fn count(script: &mut Batch, (identity, path): UsageKey<'_>, counted: UsageSum) 
         .value(counted.last_written_at.map(stored_time));
 }
 
-/// Lets the mark of one file follow what became of it.
+/// Updates the mark of one file after a change of it.
 pub(super) fn apply_file_change(script: &mut Batch, kind: ChangeKind, file: &FileChange) {
     let identity = file.root.identity.as_str();
     match (&file.moved_to, &file.after) {
@@ -181,8 +181,8 @@ fn save_previous(script: &mut Batch, (identity, path): UsageKey<'_>) {
     script.add(KEEP).value(identity).value(path.as_str()).value(None::<i64>);
 }
 
-/// Lets all marks below a folder follow what became of it. What vanished outside is only known file
-/// by file: the folder may live on in another worktree.
+/// Updates all marks below a folder after a change of it. External changes are known only file by file, because the
+/// folder may still exist in another worktree.
 pub(super) fn apply_folder_change(script: &mut Batch, kind: ChangeKind, folder: &FolderChange) {
     if kind == ChangeKind::Outside {
         return;
@@ -205,7 +205,7 @@ pub(super) fn apply_folder_change(script: &mut Batch, kind: ChangeKind, folder: 
     script.add(MOVE_FOLDER).value(identity).value(from).value(from_end).value(to);
 }
 
-/// Returns the first path below a folder, and the first after all of them.
+/// Returns the first path below a folder, and the first path after all of them.
 pub(super) fn path_range(folder: &RelativePath) -> (String, String) {
     (format!("{folder}/"), format!("{folder}0"))
 }
@@ -216,21 +216,19 @@ pub(super) async fn add_uses(
     uses: &[UseEvent],
 ) -> Result<(), Fault> {
     let sums = sum_uses(uses);
-    let repeats =
-        if sums.len() == 1 { StatementReuse::Persistent } else { StatementReuse::OneShot };
+    let reuse = if sums.len() == 1 { StatementReuse::Persistent } else { StatementReuse::OneShot };
     let mut script = Batch::new("BEGIN IMMEDIATE;");
     for (index, (key, counted)) in sums.into_iter().enumerate() {
         if index > 0 && index % ROWS_PER_MESSAGE == 0 {
-            std::mem::take(&mut script).run(connection, repeats).await?;
+            std::mem::take(&mut script).run(connection, reuse).await?;
         }
         count(&mut script, key, counted);
     }
-    script.with("COMMIT;").run(connection, repeats).await?;
+    script.with("COMMIT;").run(connection, reuse).await?;
     Ok(())
 }
 
-/// Reads the marks of an identity: as one row, since each that SQLite's thread hands over costs more
-/// than all that is in it.
+/// Loads the marks of an identity as one row: passing a row between threads costs more than its content.
 pub(super) async fn load(
     connection: &mut SqliteConnection,
     identity: &str,
@@ -250,10 +248,10 @@ pub(super) async fn load(
     }
 }
 
-/// What stands in a row of marks.
+/// The columns of a mark.
 type StoredUsage = (String, i64, u64, Option<i64>, Option<i64>);
 
-/// Returns the marks, if every one of them is possible.
+/// Decodes the marks; `None` if any of them is invalid.
 fn from_json(json: &str) -> Option<Vec<UsageRow>> {
     let stored: Vec<StoredUsage> = serde_json::from_str(json).ok()?;
     let time = |stored: Option<i64>| match stored {
@@ -274,7 +272,7 @@ fn from_json(json: &str) -> Option<Vec<UsageRow>> {
     stored.into_iter().map(mark).collect()
 }
 
-/// Reads those marks that are possible, where damage made others.
+/// Loads the valid marks row by row, after [`from_json`] found an invalid one.
 async fn load_one_by_one(
     connection: &mut SqliteConnection,
     identity: &str,
@@ -301,7 +299,7 @@ fn usage_row(row: Columns<'_>) -> ColumnResult<UsageRow> {
     })
 }
 
-/// Pins, which counts as a use. Returns whether it was not pinned before.
+/// Pins a memory, which counts as a use. Returns whether it was not pinned before.
 pub(super) async fn pin(
     connection: &mut SqliteConnection,
     (identity, path): UsageKey<'_>,
@@ -321,7 +319,7 @@ pub(super) async fn pin(
     Ok(changed > 0)
 }
 
-/// Unpins. Returns whether it was pinned before.
+/// Unpins a memory. Returns whether it was pinned before.
 pub(super) async fn unpin(
     connection: &mut SqliteConnection,
     (identity, path): UsageKey<'_>,

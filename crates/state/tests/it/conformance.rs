@@ -1,11 +1,11 @@
-//! SQLite passes the suites of both ports.
+//! SQLite passes the conformance suites of both ports.
 
 use std::sync::{Arc, Mutex};
 
 use lukasa_state::{HistoryStore, SqliteState, TaskStore};
 
 #[tokio::test]
-async fn sqlite_is_a_state() {
+async fn sqlite_conforms_to_the_history_store() {
     let folders = Mutex::new(Vec::new());
     testkit::conformance::state::run(async || {
         let folder = tempfile::tempdir().unwrap();
@@ -18,7 +18,7 @@ async fn sqlite_is_a_state() {
 }
 
 #[tokio::test]
-async fn sqlite_is_a_queue_of_tasks() {
+async fn sqlite_conforms_to_the_task_store() {
     let folders = Mutex::new(Vec::new());
     testkit::conformance::tasks::run(async || {
         let folder = tempfile::tempdir().unwrap();

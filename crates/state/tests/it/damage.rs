@@ -1,4 +1,4 @@
-//! Claims about damaged databases: nothing fails for long, the old file is kept whole, indexes are rebuilt.
+//! Damaged databases: calls recover, the old file is kept whole, indexes are rebuilt.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ async fn sound() -> Vec<u8> {
     fs::read(place.path()).unwrap()
 }
 
-/// Uses a database in every way; whatever is wrong with it, this ends with a sound one.
+/// Uses a database in every way. However it is damaged, it is sound in the end.
 async fn use_and_repair(place: &StateFolder) -> SqliteState {
     let state = place.state();
     let named = |error: &StateError| {
@@ -38,8 +38,8 @@ async fn use_and_repair(place: &StateFolder) -> SqliteState {
     };
     state.usage_rows(IDENTITY).await.inspect_err(named).map(drop).unwrap_or_default();
     state.heads("one", ChangeId(0)).await.inspect_err(named).map(drop).unwrap_or_default();
-    let made = edit("one", "m0.md", (&"text 0\n".repeat(40), "other")).uses("m0.md");
-    state.record(made.build()).await.inspect_err(named).map(drop).unwrap_or_default();
+    let builder = edit("one", "m0.md", (&"text 0\n".repeat(40), "other")).uses("m0.md");
+    state.record(builder.build()).await.inspect_err(named).map(drop).unwrap_or_default();
     state.repair().await.expect("damage is repaired or set aside");
     assert_eq!(state.check().await.unwrap(), NOTHING);
     let id = state.record(write("two", "new.md", "new").uses("new.md").build()).await.unwrap();
@@ -48,14 +48,14 @@ async fn use_and_repair(place: &StateFolder) -> SqliteState {
 }
 
 #[tokio::test]
-async fn whatever_is_not_a_database_is_set_aside() {
+async fn a_file_that_is_not_a_database_is_set_aside() {
     let sound = sound().await;
     let header = sound.get(..100).unwrap();
     let cases: [&[u8]; 5] = [
         b"x",
         &[0; 4096],
         &[0xff; 10_000],
-        b"# Notes\n\nThese are somebody's notes, and no database at all.\n",
+        b"# Notes\n\nThese are a person's notes, and no database at all.\n",
         header,
     ];
     for bytes in cases {
@@ -81,7 +81,7 @@ async fn an_empty_file_is_a_new_database() {
 }
 
 #[tokio::test]
-async fn a_database_of_something_else_is_set_aside_and_the_message_says_where() {
+async fn a_database_of_another_program_is_set_aside_and_the_message_says_where() {
     let place = StateFolder::new();
     place.run("CREATE TABLE recipes (name TEXT)").await;
     let state = place.state();
@@ -95,14 +95,14 @@ async fn a_database_of_something_else_is_set_aside_and_the_message_says_where() 
         format!(
             "the state database was damaged and a new one was started; no memory is lost, but undo history, \
              pins, usage, queued tasks and proposals are; the old one is {old}, and `sqlite3 {old} .recover` \
-             reads what is left: the database cannot be read: the file is a database of something else"
+             reads what is left: the database cannot be read: the file is a database of another program"
         )
     );
     assert_eq!(set_aside_databases(&place.path()).unwrap(), [aside]);
 }
 
 #[tokio::test]
-async fn a_database_cut_short_anywhere_is_set_aside_as_it_is() {
+async fn a_truncated_database_is_set_aside_unchanged() {
     let sound = sound().await;
     let mut seeded = Seeded(20_261_122);
     for _ in 0..24 {
@@ -117,7 +117,7 @@ async fn a_database_cut_short_anywhere_is_set_aside_as_it_is() {
 }
 
 #[tokio::test]
-async fn flipped_bytes_never_make_it_unusable() {
+async fn flipped_bits_never_make_the_state_unusable() {
     let sound = sound().await;
     let pages = sound.len() / 4096;
     let mut seeded = Seeded(7);
@@ -126,8 +126,8 @@ async fn flipped_bytes_never_make_it_unusable() {
         let mut bytes = sound.clone();
         // Up to one and a half bits a page, whatever the size.
         for _ in 0..((round + 1) * pages).div_ceil(30) {
-            let at = seeded.below(bytes.len());
-            bytes[at] ^= 1 << seeded.below(8);
+            let offset = seeded.below(bytes.len());
+            bytes[offset] ^= 1 << seeded.below(8);
         }
         fs::write(place.path(), &bytes).unwrap();
         use_and_repair(&place).await;
@@ -147,7 +147,7 @@ async fn a_page_overwritten_in_the_middle_sets_the_database_aside() {
         use_and_repair(&place).await;
         set_aside += set_aside_databases(&place.path()).unwrap().len();
     }
-    // What a page of nothing but free space holds does not matter.
+    // Damage to a page of free space does not matter.
     assert!(set_aside > pages - 6, "{set_aside} of {pages}");
 }
 
@@ -162,12 +162,12 @@ async fn a_damaged_index_is_rebuilt_and_no_row_is_lost() {
     let revision = Revision::digest("text 7\n".repeat(40).as_bytes());
     let mut bytes = sound.clone();
     let places: Vec<usize> = (0..bytes.len() - 32)
-        .filter(|at| bytes[*at..*at + 32] == revision.as_bytes()[..])
+        .filter(|offset| bytes[*offset..*offset + 32] == revision.as_bytes()[..])
         .collect();
     let mut rebuilt = 0;
-    for at in places {
+    for offset in places {
         bytes.clone_from(&sound);
-        bytes[at + 31] ^= 1;
+        bytes[offset + 31] ^= 1;
         let place = StateFolder::new();
         fs::write(place.path(), &bytes).unwrap();
         let state = place.state();
@@ -185,7 +185,7 @@ async fn a_damaged_index_is_rebuilt_and_no_row_is_lost() {
 }
 
 #[tokio::test]
-async fn a_damaged_write_ahead_file_costs_only_what_was_not_written_back() {
+async fn a_damaged_log_loses_only_changes_that_were_not_checkpointed() {
     let place = StateFolder::new();
     let state = place.state();
     fill(&state, 3).await;
@@ -196,8 +196,8 @@ async fn a_damaged_write_ahead_file_costs_only_what_was_not_written_back() {
         let after = StateFolder::new();
         fs::copy(place.path(), after.path()).unwrap();
         let mut wal = fs::read(place.path().with_file_name("state.db-wal")).unwrap();
-        let at = seeded.below(wal.len());
-        wal[at] ^= 0x40;
+        let offset = seeded.below(wal.len());
+        wal[offset] ^= 0x40;
         fs::write(after.path().with_file_name("state.db-wal"), wal).unwrap();
         let state = use_and_repair(&after).await;
         assert!(recorded_changes(&state).await.len() >= 4);
@@ -239,16 +239,16 @@ async fn a_flipped_byte_in_the_name_of_a_column_sets_the_database_aside() {
     state.close().await;
     place.run("ALTER TABLE heads RENAME COLUMN trust TO tqust").await;
     let state = place.state();
-    // The call that finds it has it repaired.
+    // The call that finds the damage repairs it.
     let id = state.record(write("two", "new.md", "new").build()).await.unwrap();
     let reason = state.last_repair().unwrap().reason;
-    assert_eq!(reason, "the table `heads` is not as it was made");
+    assert_eq!(reason, "the table `heads` is missing or changed");
     assert_eq!(state.check().await.unwrap(), NOTHING);
     assert_eq!(recorded_changes(&state).await, [id]);
 }
 
 #[tokio::test]
-async fn a_later_schema_is_left_alone() {
+async fn a_later_schema_is_left_unchanged() {
     let place = StateFolder::new();
     let state = place.state();
     fill(&state, 1).await;
@@ -271,7 +271,7 @@ async fn a_later_schema_is_left_alone() {
 }
 
 #[tokio::test]
-async fn rows_that_cannot_be_are_passed_over() {
+async fn invalid_rows_are_skipped() {
     let place = StateFolder::new();
     let state = place.state();
     fill(&state, 5).await;
@@ -297,7 +297,7 @@ async fn rows_that_cannot_be_are_passed_over() {
 }
 
 #[tokio::test]
-async fn kept_bytes_that_rotted_are_never_handed_out() {
+async fn corrupt_contents_are_never_returned() {
     let place = StateFolder::new();
     let state = place.state();
     fill(&state, 2).await;
@@ -309,11 +309,11 @@ async fn kept_bytes_that_rotted_are_never_handed_out() {
     assert!(state.content(&revision(1)).await.unwrap().is_some());
     let open = state.open_changes("one").await.unwrap();
     assert_eq!(open.iter().map(|open| open.files.len()).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!(state.check().await.unwrap(), ["1 kept contents do not have their digest"]);
+    assert_eq!(state.check().await.unwrap(), ["1 stored contents do not match their digest"]);
     let repair = state.repair().await.unwrap().unwrap();
     assert_eq!(
         repair.to_string(),
-        "the state database was damaged and repaired in place: 1 kept contents do not have their digest"
+        "the state database was damaged and repaired in place: 1 stored contents do not match their digest"
     );
     assert_eq!(state.content(&revision(0)).await.unwrap(), None);
     assert!(state.content(&revision(1)).await.unwrap().is_some());
@@ -327,16 +327,16 @@ async fn rows_that_contradict_each_other_are_repaired_in_place() {
     let state = place.state();
     let before = fill(&state, 4).await;
     for (sql, found) in [
-        ("DELETE FROM changes WHERE id = 4", "1 files belong to a change that is not there"),
-        ("DELETE FROM contents WHERE id = 1", "1 memories' latest bytes are not kept"),
-        ("UPDATE totals SET changes = 77", "1 sums are wrong"),
+        ("DELETE FROM changes WHERE id = 4", "1 files belong to a missing change"),
+        ("DELETE FROM contents WHERE id = 1", "1 memories' latest bytes are missing"),
+        ("UPDATE totals SET changes = 77", "1 totals are wrong"),
         (
             "DELETE FROM open_changes WHERE what = 'change' AND change_id = 2",
             "replaced values belong to no open change",
         ),
         (
             "INSERT INTO runs (task, attempt, runner, started_at) VALUES ('gone', 1, 'x', 1)",
-            "1 runs belong to a task that is not there",
+            "1 runs belong to a missing task",
         ),
     ] {
         place.run(sql).await;
@@ -346,15 +346,15 @@ async fn rows_that_contradict_each_other_are_repaired_in_place() {
         assert_eq!(state.check().await.unwrap(), NOTHING, "{sql}");
     }
     assert_eq!(recorded_changes(&state).await, before[..3]);
-    assert!(fill(&state, 1).await > before, "no number is given twice");
+    assert!(fill(&state, 1).await > before, "no number is reused");
 }
 
 #[tokio::test]
-async fn numbers_of_a_database_that_was_set_aside_are_not_given_again() {
+async fn change_numbers_of_a_set_aside_database_are_not_reused() {
     let place = StateFolder::new();
     let state = place.state();
     let mut before = fill(&state, 4).await;
-    // What the damaged database says itself is believed too, where it can be read.
+    // The last number in the damaged database counts too, if it can be read.
     place.run("UPDATE totals SET last_change = 5000000").await;
     place.run("DROP TABLE sessions").await;
     assert!(state.repair().await.unwrap().unwrap().set_aside.is_some());
@@ -375,7 +375,7 @@ async fn numbers_of_a_database_that_was_set_aside_are_not_given_again() {
 }
 
 #[tokio::test]
-async fn a_set_aside_that_was_cut_short_is_finished() {
+async fn an_interrupted_set_aside_is_completed() {
     let place = StateFolder::new();
     fs::write(place.path().with_file_name("state.db.damaged-1"), "damaged").unwrap();
     fs::write(place.path().with_file_name("state.db-wal"), "of the damaged").unwrap();
@@ -387,7 +387,7 @@ async fn a_set_aside_that_was_cut_short_is_finished() {
     assert_eq!(place.names(), expected);
     let log = fs::read(place.path().with_file_name("state.db.damaged-1-wal")).unwrap();
     assert_eq!(log, b"of the damaged");
-    // The log of a database that a person removed replaces none that is kept.
+    // The log of a database that a person removed does not overwrite an earlier one.
     fs::remove_file(place.path()).unwrap();
     fs::write(place.path().with_file_name("state.db-wal"), "of another").unwrap();
     fill(&place.state(), 1).await;

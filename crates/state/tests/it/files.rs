@@ -1,4 +1,4 @@
-//! Claims about the file: when it is made, for whom, and what a folder that refuses it leads to.
+//! The database file: its creation, its permissions, and folders or disks that refuse it.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::{StateFolder, fill, names, recorded_changes};
 const NOTHING: Retention = Retention { age: std::time::Duration::ZERO, bytes: 0 };
 
 #[tokio::test]
-async fn reading_makes_no_file_and_nor_does_forgetting() {
+async fn reading_and_removing_create_no_file() {
     let place = StateFolder::new();
     let state = place.state();
     assert_eq!(state.usage_rows("global").await.unwrap(), []);
@@ -35,7 +35,7 @@ async fn reading_makes_no_file_and_nor_does_forgetting() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_the_owner_may_read_what_is_made() {
+async fn only_the_owner_may_read_the_database_files() {
     use std::os::unix::fs::PermissionsExt;
     let place = StateFolder::new();
     let state = place.state();
@@ -51,7 +51,7 @@ async fn only_the_owner_may_read_what_is_made() {
 }
 
 #[tokio::test]
-async fn another_opening_sees_the_same() {
+async fn a_second_state_on_the_same_file_reads_the_same() {
     let place = StateFolder::new();
     let first = place.state();
     fill(&first, 3).await;
@@ -67,25 +67,25 @@ async fn another_opening_sees_the_same() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_kill_at_any_moment() {
+async fn acknowledged_changes_survive_a_kill_at_any_moment() {
     let place = StateFolder::new();
     let state = place.state();
     for number in 0..20 {
         fill(&state, 1).await;
-        // What a killed process leaves: its files as they are, without anybody closing them.
+        // A killed process leaves its files as they are, without closing them.
         let after = StateFolder::new();
         for name in ["state.db", "state.db-wal"] {
             let from = place.path().with_file_name(name);
             fs::copy(from, after.path().with_file_name(name)).unwrap();
         }
-        let left = after.state();
-        assert_eq!(recorded_changes(&left).await.len(), number + 1);
-        assert_eq!(left.check().await.unwrap(), [] as [String; 0]);
+        let copied = after.state();
+        assert_eq!(recorded_changes(&copied).await.len(), number + 1);
+        assert_eq!(copied.check().await.unwrap(), [] as [String; 0]);
     }
 }
 
 #[tokio::test]
-async fn a_file_that_was_removed_is_made_again() {
+async fn a_removed_database_is_created_again() {
     let place = StateFolder::new();
     let state = place.state();
     fill(&state, 2).await;
@@ -98,9 +98,9 @@ async fn a_file_that_was_removed_is_made_again() {
     assert_eq!(place.state().check().await.unwrap(), [] as [String; 0]);
 }
 
-/// Checks that reading and writing at `at` fail as unavailable, and touch nothing.
-async fn refuses(at: &Path) {
-    let state = lukasa_state::SqliteState::new(at.to_owned());
+/// Checks that reading and writing at `file` fail as unavailable, and change nothing.
+async fn refuses(file: &Path) {
+    let state = lukasa_state::SqliteState::new(file.to_owned());
     let read = state.usage_rows("global").await.unwrap_err();
     let wrote = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
     for error in [read, wrote] {
@@ -111,7 +111,7 @@ async fn refuses(at: &Path) {
 }
 
 #[tokio::test]
-async fn a_folder_or_a_file_in_the_way_is_left_alone() {
+async fn a_folder_or_file_in_the_way_is_left_unchanged() {
     let place = StateFolder::new();
     fs::create_dir(place.path()).unwrap();
     refuses(&place.path()).await;
@@ -124,7 +124,7 @@ async fn a_folder_or_a_file_in_the_way_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_missing_folder_is_not_made() {
+async fn a_missing_folder_is_not_created() {
     let place = StateFolder::new();
     let state = lukasa_state::SqliteState::new(place.path().join("missing/state.db"));
     fs::create_dir(place.path()).unwrap();
@@ -132,12 +132,12 @@ async fn a_missing_folder_is_not_made() {
     let error = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
     assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
     assert_eq!(names(&place.path()), [] as [String; 0]);
-    // What failed to open is tried again.
+    // A failed opening is tried again.
     fs::create_dir(place.path().join("missing")).unwrap();
     fill(&state, 1).await;
 }
 
-/// A small file system in memory, gone when this is dropped. Needs the right to mount.
+/// A small file system in memory, unmounted on drop. Needs the right to mount.
 struct SmallDisk {
     place: StateFolder,
 }
@@ -164,16 +164,16 @@ impl Drop for SmallDisk {
 
 fn mount(options: &[&str], at: &Path) {
     let status = Command::new("mount").args(options).arg(at).status().unwrap();
-    assert!(status.success(), "this test mounts a small disk, and must be allowed to");
+    assert!(status.success(), "this test needs the right to mount a tmpfs");
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
+async fn a_full_disk_refuses_whole_changes_until_there_is_room() {
     let disk = SmallDisk::mounted();
     let state = lukasa_state::SqliteState::new(disk.database());
     let ids = fill(&state, 2).await;
     let ballast = disk.place.path().join("ballast");
-    // As much as fits: the kernel says how much that was.
+    // Fills the disk until the kernel refuses more.
     let written = fs::write(&ballast, vec![0; 1024 * 1024]);
     assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
 
@@ -211,7 +211,7 @@ async fn a_read_only_disk_is_unavailable_for_writing_and_nothing_is_renamed() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_on_a_full_disk_is_set_aside_and_one_with_room_is_started() {
+async fn a_damaged_database_on_a_full_disk_is_replaced_once_there_is_room() {
     let disk = SmallDisk::mounted();
     let damaged = "no database at all".repeat(100);
     fs::write(disk.database(), &damaged).unwrap();
@@ -231,7 +231,7 @@ async fn a_damaged_database_on_a_full_disk_is_set_aside_and_one_with_room_is_sta
 }
 
 #[tokio::test]
-async fn a_damaged_database_on_a_read_only_disk_is_left_alone() {
+async fn a_damaged_database_on_a_read_only_disk_is_left_unchanged() {
     let disk = SmallDisk::mounted();
     fs::write(disk.database(), "no database at all".repeat(100)).unwrap();
     let before = names(&disk.place.path());

@@ -1,4 +1,4 @@
-//! The state on SQLite: the suite of its port, and what is special about a file that processes share.
+//! The SQLite state: the conformance suites, and tests of a file that processes share.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -1,5 +1,4 @@
-//! Claims about many users of one file: threads with a state each, which is what processes are to
-//! SQLite and to lock files.
+//! Many users of one file: threads with a state each, which SQLite and lock files treat like processes.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
@@ -13,8 +12,7 @@ use crate::support::{StateFolder, fill, recorded_changes};
 
 const USERS: usize = 8;
 
-/// Runs the same on as many threads at once, each with its own state and runtime, and returns their
-/// answers.
+/// Runs the same function on several threads at once, each with its own state and runtime, and returns their results.
 fn run_concurrently<T: Send + 'static>(
     place: &StateFolder,
     run: &(impl AsyncFn(usize, SqliteState) -> T + Clone + Send + 'static),
@@ -32,20 +30,20 @@ fn run_concurrently<T: Send + 'static>(
 }
 
 #[tokio::test]
-async fn eight_users_come_first_at_once_and_lose_nothing() {
+async fn eight_users_that_start_at_once_lose_nothing() {
     let place = StateFolder::new();
     let ids = run_concurrently(&place, &async |user, state| {
         let mut ids = Vec::new();
         for number in 0..25 {
-            let made = write("one", &format!("{user}/{number}.md"), &format!("{user} {number}"));
-            ids.push(state.record(made.build()).await.unwrap());
-            let one = UseEvent {
+            let builder = write("one", &format!("{user}/{number}.md"), &format!("{user} {number}"));
+            ids.push(state.record(builder.build()).await.unwrap());
+            let event = UseEvent {
                 identity: "global".to_owned(),
                 path: path("shared.md"),
                 at: time(0),
                 is_write: false,
             };
-            state.add_uses(&[one]).await.unwrap();
+            state.add_uses(&[event]).await.unwrap();
             state.mark_durable(&ids).await.unwrap();
             assert!(state.heads("one", ChangeId(0)).await.unwrap().len() >= ids.len());
         }
@@ -62,12 +60,12 @@ async fn eight_users_come_first_at_once_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn users_that_find_a_damaged_file_together_set_it_aside_once() {
+async fn users_that_find_a_damaged_file_at_once_set_it_aside_once() {
     let place = StateFolder::new();
     std::fs::write(place.path(), "this was never a database ".repeat(500)).unwrap();
     let repaired = run_concurrently(&place, &async |user, state| {
-        let made = write("one", &format!("{user}.md"), "text");
-        state.record(made.build()).await.unwrap();
+        let builder = write("one", &format!("{user}.md"), "text");
+        state.record(builder.build()).await.unwrap();
         state.last_repair().is_some()
     });
     assert_eq!(repaired.iter().filter(|&&repaired| repaired).count(), 1);
@@ -78,31 +76,31 @@ async fn users_that_find_a_damaged_file_together_set_it_aside_once() {
 }
 
 #[tokio::test]
-async fn a_user_of_the_old_file_goes_on_with_the_new_one() {
+async fn a_user_of_a_set_aside_file_continues_with_the_new_one() {
     let place = StateFolder::new();
-    let (old, healing) = (place.state(), place.state());
+    let (old, repairing) = (place.state(), place.state());
     fill(&old, 2).await;
     recorded_changes(&old).await;
     place.run("ALTER TABLE heads RENAME COLUMN trust TO tqust").await;
-    assert!(healing.repair().await.unwrap().is_some());
+    assert!(repairing.repair().await.unwrap().is_some());
     let id = old.record(write("one", "later.md", "later").build()).await.unwrap();
-    assert_eq!(recorded_changes(&healing).await.last(), Some(&id));
-    assert_eq!(recorded_changes(&old).await, recorded_changes(&healing).await);
+    assert_eq!(recorded_changes(&repairing).await.last(), Some(&id));
+    assert_eq!(recorded_changes(&old).await, recorded_changes(&repairing).await);
     old.close().await;
-    assert_eq!(healing.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(repairing.check().await.unwrap(), [] as [String; 0]);
     assert_eq!(recorded_changes(&place.state()).await.last(), Some(&id));
 }
 
 #[tokio::test]
-async fn a_cancelled_call_holds_nobody_up_and_leaves_no_half() {
+async fn a_cancelled_call_blocks_no_other_and_leaves_no_partial_change() {
     let place = StateFolder::new();
     let (cancelled, other) = (Arc::new(place.state()), place.state());
     fill(&other, 1).await;
     for number in 0..60_u64 {
         let names = (0..20).map(|file| write("one", &format!("{number}/{file}.md"), "text"));
-        let made = names.reduce(testkit::conformance::state::ChangeBuilder::merge).unwrap();
+        let builder = names.reduce(testkit::conformance::state::ChangeBuilder::merge).unwrap();
         let deadline = Duration::from_micros(number * 100);
-        let ended = tokio::time::timeout(deadline, cancelled.record(made.build())).await;
+        let ended = tokio::time::timeout(deadline, cancelled.record(builder.build())).await;
         if let Ok(recorded) = ended {
             recorded.unwrap();
         }

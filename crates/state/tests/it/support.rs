@@ -1,4 +1,4 @@
-//! A database in a folder of its own, and ways to look at it behind the state's back.
+//! A database in a temporary folder, with access to it beside the state.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
 use testkit::conformance::state::write;
 
-/// A folder with a database, or room for one.
+/// A temporary folder for one database.
 pub(crate) struct StateFolder {
     folder: TempDir,
 }
@@ -31,7 +31,7 @@ impl StateFolder {
         names(self.folder.path())
     }
 
-    /// Runs one statement on the database as another program would.
+    /// Runs one statement on the database, as another program would.
     pub(crate) async fn run(&self, sql: &'static str) {
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.path());
         let options = options.create_if_missing(true);
@@ -49,14 +49,14 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Records so many memories, each pinned, as `m0.md`, `m1.md`, ….
+/// Records `count` memories, each pinned, as `m0.md`, `m1.md`, ….
 pub(crate) async fn fill(state: &SqliteState, count: usize) -> Vec<ChangeId> {
     let mut ids = Vec::new();
     for number in 0..count {
         let name = format!("m{number}.md");
         let text = format!("text {number}\n").repeat(40);
-        let made = write("one", &name, &text).uses(&name);
-        ids.push(state.record(made.build()).await.unwrap());
+        let builder = write("one", &name, &text).uses(&name);
+        ids.push(state.record(builder.build()).await.unwrap());
     }
     ids
 }
@@ -68,7 +68,7 @@ pub(crate) async fn recorded_changes(state: &SqliteState) -> Vec<ChangeId> {
     changes.into_iter().rev().map(|change| change.id).collect()
 }
 
-/// A short sequence of numbers that looks random and is the same each time.
+/// A short pseudorandom sequence of numbers with a fixed seed.
 pub(crate) struct Seeded(pub(crate) u64);
 
 impl Seeded {

@@ -1,4 +1,4 @@
-//! Claims about tasks that need a look at the file: earlier schemas, damage, death, many users.
+//! Tasks in the database file: earlier schemas, damage, kills, concurrent users.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,9 +15,9 @@ use testkit::conformance::tasks::{attempt, new_task, queue_limits, task_outcome}
 use crate::support::{StateFolder, fill, recorded_changes};
 
 async fn queued(state: &SqliteState, kind: &str, second: i64) -> TaskRow {
-    let made = new_task(kind, second);
-    let id = made.id.clone();
-    assert_ne!(state.enqueue(made, queue_limits()).await.unwrap(), EnqueueResult::Full);
+    let new = new_task(kind, second);
+    let id = new.id.clone();
+    assert_ne!(state.enqueue(new, queue_limits()).await.unwrap(), EnqueueResult::Full);
     state.task(&id).await.unwrap().unwrap()
 }
 
@@ -46,7 +46,7 @@ fn run(task: &str) -> RunRow {
     }
 }
 
-/// Makes the database one of the first schema, as the release before tasks left it.
+/// Reduces the database to the first schema, as the release before tasks left it.
 async fn make_first_schema(place: &StateFolder) {
     for sql in [
         "DROP TABLE tasks",
@@ -66,7 +66,7 @@ async fn make_first_schema(place: &StateFolder) {
 }
 
 #[tokio::test]
-async fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_in_it() {
+async fn a_database_of_the_first_schema_is_migrated_with_all_its_data() {
     let place = StateFolder::new();
     let state = place.state();
     let ids = fill(&state, 3).await;
@@ -82,21 +82,21 @@ async fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_i
 }
 
 #[tokio::test]
-async fn a_mere_look_brings_nothing_up_to_date() {
+async fn a_read_only_state_migrates_nothing() {
     let place = StateFolder::new();
     let state = place.state();
     fill(&state, 3).await;
     state.close().await;
     make_first_schema(&place).await;
     let before = fs::read(place.path()).unwrap();
-    let looking = place.state().read_only();
-    assert_eq!(looking.task("remember-1").await.unwrap(), None);
-    assert_eq!(all(&looking).await, []);
-    assert_eq!(looking.running("here").await.unwrap(), []);
-    assert_eq!(looking.workspaces_with_work().await.unwrap(), [] as [String; 0]);
-    assert_eq!(looking.sessions("here").await.unwrap(), []);
-    assert!(!looking.has_client("here", "client-a").await.unwrap());
-    assert_eq!(looking.runs("remember-1").await.unwrap(), []);
+    let read_only = place.state().read_only();
+    assert_eq!(read_only.task("remember-1").await.unwrap(), None);
+    assert_eq!(all(&read_only).await, []);
+    assert_eq!(read_only.running("here").await.unwrap(), []);
+    assert_eq!(read_only.workspaces_with_work().await.unwrap(), [] as [String; 0]);
+    assert_eq!(read_only.sessions("here").await.unwrap(), []);
+    assert!(!read_only.has_client("here", "client-a").await.unwrap());
+    assert_eq!(read_only.runs("remember-1").await.unwrap(), []);
     assert_eq!(fs::read(place.path()).unwrap(), before);
 }
 
@@ -114,7 +114,7 @@ async fn a_damaged_database_of_the_first_schema_is_set_aside() {
         bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
         fs::write(after.path(), &bytes).unwrap();
         let state = after.state();
-        // Damage that a migration meets is repaired then, and the rest by a repair.
+        // Damage that the migration meets is repaired at once, the rest by the repair.
         state.enqueue(new_task("remember", 1), queue_limits()).await.unwrap();
         state.repair().await.unwrap();
         let id = queued(&state, "remember", 2).await.id;
@@ -124,7 +124,7 @@ async fn a_damaged_database_of_the_first_schema_is_set_aside() {
 }
 
 #[tokio::test]
-async fn asking_for_tasks_makes_no_file() {
+async fn reading_tasks_creates_no_file() {
     let place = StateFolder::new();
     let state = place.state();
     assert_eq!(state.begin_next("here", time(1)).await.unwrap(), None);
@@ -143,7 +143,7 @@ async fn asking_for_tasks_makes_no_file() {
 }
 
 #[tokio::test]
-async fn impossible_rows_are_passed_over_and_a_repair_keeps_the_others() {
+async fn invalid_rows_are_skipped_and_a_repair_keeps_the_others() {
     let place = StateFolder::new();
     let state = place.state();
     for second in 1..=4 {
@@ -156,7 +156,7 @@ async fn impossible_rows_are_passed_over_and_a_repair_keeps_the_others() {
         "PRAGMA ignore_check_constraints = on; UPDATE tasks SET status = 'lost' WHERE seq = 1",
         "UPDATE tasks SET attempts = -1 WHERE seq = 2",
         "UPDATE runs SET attempt = -3 WHERE task = 'remember-4'",
-        "UPDATE runs SET task = 'nobody' WHERE task = 'remember-3'",
+        "UPDATE runs SET task = 'missing' WHERE task = 'remember-3'",
         "UPDATE sessions SET created_at = created_at + 1 WHERE id = '2'",
     ] {
         place.run(sql).await;
@@ -171,11 +171,11 @@ async fn impossible_rows_are_passed_over_and_a_repair_keeps_the_others() {
     assert_eq!(left, ["remember-3", "remember-4"]);
     assert_eq!(state.sessions("here").await.unwrap().len(), 4);
     assert_eq!(state.last_dream("here").await.unwrap().sessions, 4);
-    assert_eq!(state.stats().await.unwrap().tasks, 3, "the one that cannot be read is left");
+    assert_eq!(state.stats().await.unwrap().tasks, 3, "the unreadable one still counts");
 }
 
 #[tokio::test]
-async fn impossible_proposals_are_passed_over_and_a_repair_keeps_the_others() {
+async fn invalid_proposals_are_skipped_and_a_repair_keeps_the_others() {
     let place = StateFolder::new();
     let state = place.state();
     let new: Vec<_> = (0..6).map(|number| proposal(&number.to_string(), &["one"])).collect();
@@ -192,15 +192,15 @@ async fn impossible_proposals_are_passed_over_and_a_repair_keeps_the_others() {
     }
     let state = place.state();
     let query = ProposalQuery { roots: vec![root("one")], after: None, max: 9 };
-    let seen = async |state: &SqliteState| {
+    let waiting = async |state: &SqliteState| {
         let rows = state.proposals(&query).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
-    assert_eq!(seen(&state).await, ids[5..]);
+    assert_eq!(waiting(&state).await, ids[5..]);
     state.repair().await.unwrap().unwrap();
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
-    assert_eq!(seen(&state).await, ids[5..]);
-    // Numbers that were lost are not given again.
+    assert_eq!(waiting(&state).await, ids[5..]);
+    // Numbers of lost proposals are not reused.
     let later = state.add_proposals(&[proposal("x", &["one"])]).await.unwrap().ids;
     assert!(later > ids[5..].to_vec(), "{later:?}");
     state.close().await;
@@ -210,21 +210,21 @@ async fn impossible_proposals_are_passed_over_and_a_repair_keeps_the_others() {
 }
 
 #[tokio::test]
-async fn runs_without_a_task_are_found() {
+async fn a_run_without_a_task_is_found_and_removed() {
     let place = StateFolder::new();
     let state = place.state();
     let id = queued(&state, "remember", 1).await.id;
     state.add_run(run(&id)).await.unwrap();
     state.close().await;
-    place.run("UPDATE runs SET task = 'nobody'").await;
+    place.run("UPDATE runs SET task = 'missing'").await;
     let state = place.state();
-    assert_eq!(state.check().await.unwrap(), ["1 runs belong to a task that is not there"]);
+    assert_eq!(state.check().await.unwrap(), ["1 runs belong to a missing task"]);
     state.repair().await.unwrap().unwrap();
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
     assert_eq!(all(&state).await.len(), 1);
 }
 
-/// Returns what a killed process would leave of the database: its files, without anybody closing them.
+/// Copies the database as a killed process would leave it: without closing its files.
 fn copy_as_killed(place: &StateFolder) -> StateFolder {
     let after = StateFolder::new();
     for name in ["state.db", "state.db-wal"] {
@@ -235,36 +235,36 @@ fn copy_as_killed(place: &StateFolder) -> StateFolder {
 }
 
 #[tokio::test]
-async fn every_step_survives_a_kill_although_not_each_is_synchronized() {
+async fn every_step_survives_a_kill_even_if_it_is_not_synchronized() {
     let place = StateFolder::new();
     let state = place.state();
     let id = queued(&state, "remember", 1).await.id;
-    let mut seen = Vec::new();
-    let mut look = async |step: &'static str| {
+    let mut steps = Vec::new();
+    let mut check_after_kill = async |step: &'static str| {
         let after = copy_as_killed(&place);
-        let left = after.state();
-        let task = left.task(&id).await.unwrap().unwrap();
+        let copied = after.state();
+        let task = copied.task(&id).await.unwrap().unwrap();
         let outcome = task.outcome.unwrap_or_else(|| "-".to_owned());
-        let runs = left.runs(&id).await.unwrap().len();
-        seen.push(format!("{step}: {} {outcome} {:?} {runs}", task.status, task.change));
-        assert_eq!(left.check().await.unwrap(), [] as [String; 0]);
+        let runs = copied.runs(&id).await.unwrap().len();
+        steps.push(format!("{step}: {} {outcome} {:?} {runs}", task.status, task.change));
+        assert_eq!(copied.check().await.unwrap(), [] as [String; 0]);
     };
-    look("queued").await;
+    check_after_kill("queued").await;
     state.begin_next("here", time(2)).await.unwrap().unwrap();
-    look("begun").await;
+    check_after_kill("begun").await;
     state.add_run(run(&id)).await.unwrap();
-    look("run noted").await;
+    check_after_kill("run noted").await;
     state.prepare_outcome(attempt(&id, 1), "prepared").await.unwrap();
-    look("prepared").await;
+    check_after_kill("prepared").await;
     state.record(write("one", "a.md", "a").task(&id).build()).await.unwrap();
-    look("recorded").await;
+    check_after_kill("recorded").await;
     state
         .finish_task(attempt(&id, 1), task_outcome("completed", "prepared"), time(3))
         .await
         .unwrap();
-    look("finished").await;
+    check_after_kill("finished").await;
     assert_eq!(
-        seen,
+        steps,
         [
             "queued: queued - None 0",
             "begun: running - None 0",
@@ -276,8 +276,8 @@ async fn every_step_survives_a_kill_although_not_each_is_synchronized() {
     );
 }
 
-/// Does the next task, if there is one, and returns its id.
-async fn do_next(state: &SqliteState) -> Option<String> {
+/// Runs the next task, if there is one, and returns its id.
+async fn run_next(state: &SqliteState) -> Option<String> {
     let begun = state.begin_next("here", time(1)).await.unwrap()?;
     assert_eq!(begun.attempts, 1);
     assert!(state.prepare_outcome(begun.attempt(), "{}").await.unwrap());
@@ -287,7 +287,7 @@ async fn do_next(state: &SqliteState) -> Option<String> {
     Some(begun.id)
 }
 
-/// Queues tasks and does some after each; in the end does what is left.
+/// Queues tasks and runs some in between, then runs the rest.
 async fn use_lane(state: &SqliteState, user: usize) -> Vec<String> {
     let mut done = Vec::new();
     for number in 0..40 {
@@ -296,17 +296,17 @@ async fn use_lane(state: &SqliteState, user: usize) -> Vec<String> {
         let running = state.running("here").await.unwrap().len();
         assert!(running <= 1, "{running} run");
         if number % 2 == 1 {
-            done.extend(do_next(state).await);
+            done.extend(run_next(state).await);
         }
     }
-    while let Some(id) = do_next(state).await {
+    while let Some(id) = run_next(state).await {
         done.push(id);
     }
     done
 }
 
 #[tokio::test]
-async fn eight_users_of_one_lane_never_do_a_task_twice() {
+async fn eight_users_of_one_lane_never_run_a_task_twice() {
     const USERS: usize = 8;
     let place = StateFolder::new();
     let barrier = Arc::new(Barrier::new(USERS));
@@ -321,42 +321,42 @@ async fn eight_users_of_one_lane_never_do_a_task_twice() {
     let threads: Vec<_> = threads.collect();
     let done: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
     let each: BTreeSet<_> = done.iter().collect();
-    assert_eq!(each.len(), done.len(), "no task was done twice");
+    assert_eq!(each.len(), done.len(), "no task ran twice");
     let state = place.state();
     assert_eq!(state.workspaces_with_work().await.unwrap(), [] as [String; 0]);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
 #[tokio::test]
-async fn a_running_task_that_cannot_be_read_is_failed_and_holds_nobody_up() {
+async fn an_unreadable_running_task_is_failed_and_blocks_no_other() {
     let place = StateFolder::new();
     let state = place.state();
     let broken = queued(&state, "remember", 1).await;
     let next = queued(&state, "remember", 2).await;
     state.begin_next("here", time(3)).await.unwrap().unwrap();
-    let given_up = task_outcome("failed", "{}");
-    assert_eq!(state.fail_unreadable("here", given_up, time(4)).await.unwrap(), 0);
+    let failed = task_outcome("failed", "{}");
+    assert_eq!(state.fail_unreadable("here", failed, time(4)).await.unwrap(), 0);
     place.run("UPDATE tasks SET attempts = -1 WHERE status = 'running'").await;
     assert_eq!(state.running("here").await.unwrap(), []);
-    assert_eq!(state.begin_next("here", time(4)).await.unwrap(), None, "it holds the lane");
-    assert_eq!(state.fail_unreadable("elsewhere", given_up, time(4)).await.unwrap(), 0);
-    assert_eq!(state.fail_unreadable("here", given_up, time(5)).await.unwrap(), 1);
-    // Whoever asked for it is told.
-    let told = state.task(&broken.id).await.unwrap().unwrap();
-    assert_eq!((told.status, told.outcome.as_deref()), (Status::Failed, Some("{}")));
+    assert_eq!(state.begin_next("here", time(4)).await.unwrap(), None, "it blocks the lane");
+    assert_eq!(state.fail_unreadable("elsewhere", failed, time(4)).await.unwrap(), 0);
+    assert_eq!(state.fail_unreadable("here", failed, time(5)).await.unwrap(), 1);
+    // The owner of the task can read that it failed.
+    let failed_task = state.task(&broken.id).await.unwrap().unwrap();
+    assert_eq!((failed_task.status, failed_task.outcome.as_deref()), (Status::Failed, Some("{}")));
     assert_eq!(state.begin_next("here", time(6)).await.unwrap().unwrap().id, next.id);
-    // Not even what cannot be mended holds anybody up.
+    // A task whose row cannot be repaired does not block the lane either.
     place.run("UPDATE tasks SET client = CAST(x'ff' AS TEXT) WHERE status = 'running'").await;
-    assert_eq!(state.fail_unreadable("here", given_up, time(7)).await.unwrap(), 1);
+    assert_eq!(state.fail_unreadable("here", failed, time(7)).await.unwrap(), 1);
     let last = queued(&state, "remember", 8).await;
     assert_eq!(state.begin_next("here", time(9)).await.unwrap().unwrap().id, last.id);
-    state.finish_task(attempt(&last.id, 1), given_up, time(9)).await.unwrap();
-    // Neither does a task of a kind that a later version has, and the database is kept.
+    state.finish_task(attempt(&last.id, 1), failed, time(9)).await.unwrap();
+    // Nor does a task of a kind that a later version added, and the database is kept.
     queued(&state, "remember", 10).await;
     place.run("UPDATE tasks SET kind = 'harvest' WHERE status = 'queued'").await;
     let next = queued(&state, "remember", 11).await;
     state.begin_next("here", time(12)).await.unwrap_err();
-    assert_eq!(state.fail_unreadable("here", given_up, time(13)).await.unwrap(), 1);
+    assert_eq!(state.fail_unreadable("here", failed, time(13)).await.unwrap(), 1);
     assert_eq!(state.begin_next("here", time(14)).await.unwrap().unwrap().id, next.id);
     assert_eq!(state.last_repair(), None);
 }

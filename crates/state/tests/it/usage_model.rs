@@ -1,4 +1,4 @@
-//! Marks follow any sequence of changes as a plain map would.
+//! Pins and usage follow any sequence of changes as a plain map would.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use testkit::conformance::state::{ChangeBuilder, files, path, remove, rename, ti
 
 use crate::support::StateFolder;
 
-/// Paths that come close to each other in byte order, in wildcards and in case.
+/// Paths that are close to each other in byte order, in wildcards and in case.
 const PATHS: [&str; 12] = [
     "a", "a/b", "a/b/c.md", "a/_.md", "a-.md", "a.md", "a0", "a0/b", "A/b", "a_/b", "a%/b",
     "\u{e9}/b",
@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<(UsageStep, bool)>> {
 /// Pins and uses by path.
 type UsageModel = BTreeMap<String, (bool, u64)>;
 
-/// Does to a plain map what a step should do.
+/// Applies a step to the model.
 fn apply(model: &mut UsageModel, step: &UsageStep) {
     let rebased = |at: &str, from: &str, to: &str| {
         at.strip_prefix(from).filter(|rest| rest.starts_with('/')).map(|rest| format!("{to}{rest}"))
@@ -83,7 +83,7 @@ fn apply(model: &mut UsageModel, step: &UsageStep) {
 
 /// Returns the step as a change, if it is one.
 fn change(step: &UsageStep, identity: &str) -> Option<ChangeBuilder> {
-    let mut made = match *step {
+    let mut builder = match *step {
         UsageStep::Use(_) | UsageStep::Pin(..) => return None,
         UsageStep::Remove(at) => remove("one", at, "text"),
         UsageStep::Rename(from, to) => rename("one", (from, to), "text"),
@@ -94,25 +94,25 @@ fn change(step: &UsageStep, identity: &str) -> Option<ChangeBuilder> {
             files(ChangeKind::Rename, Vec::new()).folder("one", from, Some(to))
         }
     };
-    for file in &mut made.0.files {
+    for file in &mut builder.0.files {
         identity.clone_into(&mut file.change.root.identity);
     }
-    if let Some(folder) = &mut made.0.folder {
+    if let Some(folder) = &mut builder.0.folder {
         identity.clone_into(&mut folder.root.identity);
     }
-    Some(made)
+    Some(builder)
 }
 
 async fn run(state: &dyn HistoryStore, identity: &str, step: &UsageStep, withdrawn_first: bool) {
     match *step {
         UsageStep::Use(at) => {
-            let one = UseEvent {
+            let event = UseEvent {
                 identity: identity.to_owned(),
                 path: path(at),
                 at: time(1),
                 is_write: false,
             };
-            state.add_uses(&[one]).await.unwrap();
+            state.add_uses(&[event]).await.unwrap();
         }
         UsageStep::Pin(at, pinned) => {
             state.set_pin((identity, &path(at)), pinned, time(1)).await.unwrap();
@@ -121,20 +121,20 @@ async fn run(state: &dyn HistoryStore, identity: &str, step: &UsageStep, withdra
         | UsageStep::Rename(..)
         | UsageStep::RemoveFolder(_)
         | UsageStep::RenameFolder(..) => {
-            let made = change(step, identity).unwrap();
+            let builder = change(step, identity).unwrap();
             if withdrawn_first {
                 let before = state.usage_rows(identity).await.unwrap();
-                let id = state.record(made.build()).await.unwrap();
+                let id = state.record(builder.build()).await.unwrap();
                 state.abort_change(id).await.unwrap();
                 assert_eq!(state.usage_rows(identity).await.unwrap(), before, "{step:?} withdrawn");
             }
-            state.record(made.build()).await.unwrap();
+            state.record(builder.build()).await.unwrap();
         }
     }
 }
 
 #[test]
-fn marks_follow_any_sequence_of_changes() {
+fn pins_and_usage_follow_any_sequence_of_changes() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let place = StateFolder::new();
     let state = place.state();
@@ -142,7 +142,7 @@ fn marks_follow_any_sequence_of_changes() {
     let case = std::cell::Cell::new(0);
     runner
         .run(&steps(), |steps| {
-            // An identity for each case: one database serves them all.
+            // Each case uses its own identity, so that one database serves all.
             case.set(case.get() + 1);
             let identity = format!("case:{}", case.get());
             runtime.block_on(async {

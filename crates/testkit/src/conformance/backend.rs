@@ -1,7 +1,7 @@
-//! What every backend does: walks, reads, replaces, removes and renames within its root, holds it,
-//! and is never led out of it.
+//! The conformance suite of [`Backend`](store::backend::Backend): walking, reading, writing, removing, renaming and
+//! locking within a root, without ever leaving it.
 //!
-//! [`run`] asks for a fresh root that does not exist yet before each claim. A claim that fails panics.
+//! [`run`] requests a fresh root that does not exist yet for each test. A failed test panics.
 #![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
 mod harness;
@@ -12,7 +12,7 @@ mod writing;
 
 pub use self::harness::{ExternalWriter, Harness};
 
-/// Checks every claim on roots that `make` makes, each fresh and missing.
+/// Runs all tests on roots that `make` returns, each fresh and missing.
 pub async fn run(make: impl Fn() -> Harness) {
     walking::check_all(&make).await;
     writing::check_all(&make).await;
@@ -23,7 +23,7 @@ pub async fn run(make: impl Fn() -> Harness) {
 #[cfg(test)]
 mod tests {
     #[tokio::test]
-    async fn memory_is_a_backend() {
+    async fn the_memory_backend_conforms() {
         super::run(super::Harness::in_memory).await;
     }
 }

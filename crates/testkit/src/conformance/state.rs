@@ -1,6 +1,6 @@
-//! What every state does: history, heads, withdrawal, pins and usage, pruning.
+//! The conformance suite of [`HistoryStore`]: history, heads, aborting changes, pins and usage, pruning.
 //!
-//! [`run`] asks for a fresh, empty state before each claim. A claim that fails panics.
+//! [`run`] requests a fresh, empty store for each test. A failed test panics.
 #![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
 mod abort;
@@ -15,7 +15,7 @@ use state::HistoryStore;
 
 pub use builders::{ChangeBuilder, edit, files, outside, path, remove, rename, root, time, write};
 
-/// Checks every claim on states that `make` makes, each fresh and empty.
+/// Runs all tests on stores that `make` returns, each fresh and empty.
 pub async fn run(make: impl AsyncFn() -> Arc<dyn HistoryStore>) {
     history::check_all(&make).await;
     abort::check_all(&make).await;

@@ -1,7 +1,8 @@
-//! What every queue of tasks does: order, limits, how far a task came, sessions, runs.
+//! The conformance suite of [`TaskStore`](::state::TaskStore): order, limits, recovery, conversations, sessions, runs
+//! and proposals.
 //!
-//! [`run`] asks for a fresh, empty queue before each claim, together with the state that keeps the
-//! changes of its tasks. A claim that fails panics.
+//! [`run`] requests a fresh, empty store for each test, together with the history store on the same database. A failed
+//! test panics.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a suite is a test: it fails by panicking")]
 
 mod conversations;
@@ -14,7 +15,7 @@ mod sessions;
 
 pub use self::rows::{TaskAndHistoryStores, attempt, new_task, queue_limits, task_outcome};
 
-/// Checks every claim on queues that `make` makes, each fresh and empty.
+/// Runs all tests on stores that `make` returns, each fresh and empty.
 pub async fn run(make: impl AsyncFn() -> TaskAndHistoryStores) {
     queue::check_all(&make).await;
     limits::check_all(&make).await;

@@ -1,4 +1,4 @@
-//! The files and folders of a root in memory, and what may be done with them.
+//! The files and folders of a root in memory, and the operations on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,7 +11,7 @@ use store::backend::{
     WalkedFile, WalkedFolder,
 };
 
-/// When the first version of anything was written; each later one comes a second after.
+/// The modification time of version 0; each version is one second later.
 const EPOCH_SECOND: i64 = 1_767_225_600;
 
 #[derive(Clone, Debug)]
@@ -26,12 +26,12 @@ enum Node {
 pub(super) struct FileTree {
     exists: bool,
     nodes: BTreeMap<RelativePath, Node>,
-    /// What waits for its place: in which folder.
+    /// Staged files by number, with their folders.
     staged: BTreeMap<u64, Option<RelativePath>>,
     versions: u64,
 }
 
-/// Returns the folders that a path lies in, outermost first.
+/// Returns the folders that contain a path, outermost first.
 fn ancestors(path: &RelativePath) -> Vec<RelativePath> {
     let mut folders: Vec<_> = std::iter::successors(path.parent(), RelativePath::parent).collect();
     folders.reverse();
@@ -70,7 +70,7 @@ impl FileTree {
         folders.map(|(path, _)| path.to_string()).collect()
     }
 
-    /// Checks the way to a path; `false` when a folder on it is missing.
+    /// Checks the folders on the way to a path; `false` if one is missing.
     fn check_folders(&self, folders: &[RelativePath]) -> Result<bool, BackendError> {
         for folder in folders {
             match self.nodes.get(folder) {
@@ -89,15 +89,15 @@ impl FileTree {
         &mut self,
         folders: &[RelativePath],
     ) -> Result<Vec<RelativePath>, BackendError> {
-        let mut made = Vec::new();
+        let mut created = Vec::new();
         for folder in folders {
             if !self.check_folders(std::slice::from_ref(folder))? {
                 self.nodes.insert(folder.clone(), Node::Folder);
-                made.push(folder.clone());
+                created.push(folder.clone());
             }
         }
         self.exists = true;
-        Ok(made)
+        Ok(created)
     }
 
     fn below(&self, folder: &RelativePath) -> Vec<RelativePath> {
@@ -105,11 +105,11 @@ impl FileTree {
         self.nodes.keys().filter(inside).cloned().collect()
     }
 
-    /// Removes folders that were made for nothing, as far as nobody uses them.
-    pub(super) fn remove_created(&mut self, made: &[RelativePath]) {
-        for folder in made.iter().rev() {
-            let waits = self.staged.values().any(|place| place.as_ref() == Some(folder));
-            if !waits && self.below(folder).is_empty() {
+    /// Removes folders that were created for a dropped write, unless they are used.
+    pub(super) fn remove_created(&mut self, created: &[RelativePath]) {
+        for folder in created.iter().rev() {
+            let is_staged = self.staged.values().any(|parent| parent.as_ref() == Some(folder));
+            if !is_staged && self.below(folder).is_empty() {
                 self.nodes.remove(folder);
             }
         }
@@ -155,10 +155,10 @@ impl FileTree {
                 Node::Pipe => walk.skipped.push(skipped(path.to_string(), SkipReason::Special)),
             }
         }
-        for (number, place) in &self.staged {
-            if place.as_ref().map_or(from.is_none(), inside) {
+        for (number, parent) in &self.staged {
+            if parent.as_ref().map_or(from.is_none(), inside) {
                 let name = format!(".lukasa-memory-{number}.tmp");
-                let folder = place.as_ref().map(|place| format!("{place}/")).unwrap_or_default();
+                let folder = parent.as_ref().map(|parent| format!("{parent}/")).unwrap_or_default();
                 walk.skipped.push(skipped(folder + &name, SkipReason::Temporary));
             }
         }
@@ -206,10 +206,10 @@ impl FileTree {
         &mut self,
         path: &RelativePath,
     ) -> Result<(u64, Vec<RelativePath>), BackendError> {
-        let made = self.create_folders(&ancestors(path))?;
+        let created = self.create_folders(&ancestors(path))?;
         let number = self.version();
         self.staged.insert(number, path.parent());
-        Ok((number, made))
+        Ok((number, created))
     }
 
     pub(super) fn discard(&mut self, number: u64) {
@@ -275,7 +275,7 @@ impl FileTree {
     pub(super) fn remove_empty(&mut self, path: &RelativePath) {
         let mut folders = self.below(path);
         folders.push(path.clone());
-        // The longest path first: what is in a folder goes before it.
+        // Longest paths first, so that a folder is empty when its turn comes.
         folders.sort_by_key(|folder| std::cmp::Reverse(folder.depth()));
         for folder in folders {
             if matches!(self.nodes.get(&folder), Some(Node::Folder))
@@ -294,15 +294,15 @@ impl FileTree {
         if !self.check_folders(&ancestors(from))? {
             return Err(BackendError::NotFound);
         }
-        let made = self.create_folders(&ancestors(to))?;
-        let moved = self.rename_made(from, to);
+        let created = self.create_folders(&ancestors(to))?;
+        let moved = self.rename_node(from, to);
         if moved.is_err() {
-            self.remove_created(&made);
+            self.remove_created(&created);
         }
         moved
     }
 
-    fn rename_made(&mut self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
+    fn rename_node(&mut self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
         if !self.nodes.contains_key(from) {
             return Err(BackendError::NotFound);
         }
@@ -357,8 +357,9 @@ impl FileTree {
     }
 
     pub(super) fn outside_remove(&mut self, path: &RelativePath) {
-        self.nodes.retain(|at, _| !at.is_within(path));
-        self.staged.retain(|_, place| !place.as_ref().is_some_and(|at| at.is_within(path)));
+        self.nodes.retain(|other, _| !other.is_within(path));
+        self.staged
+            .retain(|_, parent| !parent.as_ref().is_some_and(|folder| folder.is_within(path)));
     }
 }
 

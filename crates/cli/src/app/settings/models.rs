@@ -374,7 +374,7 @@ mod tests {
         check(&of("api = 'openai'"), "models.providers.work.url must");
         check(
             &of("url = 'http://10.0.0.7/v1'"),
-            "models.providers.work.url: `10.0.0.7` is not this machine",
+            "models.providers.work.url: `10.0.0.7` is another machine",
         );
         check(
             &of("url = 'https://a.example/v1'\napi = 'grpc'"),

@@ -105,10 +105,8 @@ async fn failed(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_fails_is_followed_by_another_and_then_the_task_fails() {
     let ended = "remember_failed: the child process ended before its answer";
-    let garbage =
-        "remember_failed: the child process sent an invalid message";
-    let long =
-        "remember_failed: the child process sent a message of more than 16777216 bytes";
+    let garbage = "remember_failed: the child process sent an invalid message";
+    let long = "remember_failed: the child process sent a message of more than 16777216 bytes";
     let refused = "remember_failed: the child process refused the task";
     let other_id = answer(99, &json!({}));
     let request_of_its_own =
@@ -315,8 +313,12 @@ async fn what_a_child_decides_passes_the_checks_of_anybody() {
     let kept = "dream_failed: an edit would remove text of a pinned memory";
     check(CuratorRequest::Dream, vec![pinned], kept).await;
     let emptied = edit("/memories/global/user/pin.md", Some(PINNED), Some("- nothing\n"));
-    check(forget("my cat"), vec![emptied], "forget_failed: an edit would remove text of a pinned memory")
-        .await;
+    check(
+        forget("my cat"),
+        vec![emptied],
+        "forget_failed: an edit would remove text of a pinned memory",
+    )
+    .await;
     let added = edit("/memories/global/user/new.md", None, Some("- x\n"));
     check(forget("my cat"), vec![added], "forget_failed: an edit would add a memory").await;
     let folder = edit("/memories/global/user", Some(PINNED), None);
@@ -333,10 +335,7 @@ async fn what_a_child_decides_passes_the_checks_of_anybody() {
     let stale = edit(tea, Some("- I drink mate\n"), Some("- I drink mate\n"));
     let then = edits(&[stale], &json!({})).replace("cat > /dev/null", "continue");
     let (why, _) = failed(&then, bees(), |settings| settings.is_costly = true).await;
-    assert_eq!(
-        why,
-        "remember_failed: the memories kept changing while they were being decided on"
-    );
+    assert_eq!(why, "remember_failed: the memories kept changing while they were being decided on");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,7 +64,11 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
     check(&["--host", "nonsense"], 2, "it is an address");
     check(&["--port", "0", "--token", "short"], 2, "a token is 16 to 1024");
     check(&["--port", "0", "--allow-origin", "*"], 2, "--allow-origin: `*` is not an origin");
-    check(&["--port", "0", "--allow-host", "http://x"], 2, "--allow-host: `http://x` is not a host");
+    check(
+        &["--port", "0", "--allow-host", "http://x"],
+        2,
+        "--allow-host: `http://x` is not a host",
+    );
     check(&["--port", "0", "--workspace", "nowhere"], 1, "cannot serve the workspace");
 }
 

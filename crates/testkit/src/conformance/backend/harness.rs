@@ -1,4 +1,4 @@
-//! A root with all who may touch it, and the words in which claims about it are made.
+//! The harness of the backend suite: a root with all its writers, and helpers for assertions.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -10,18 +10,18 @@ use store::backend::{Backend, BackendError, Expect, Extent, SkipReason, Stamp, S
 
 use crate::MemoryBackend;
 
-/// What an editor, git or a hostile checkout does to a root, asking nobody.
+/// External edits of a root, as by an editor, git or a hostile checkout. They take no lock.
 pub trait ExternalWriter: Debug {
-    /// Writes a file, with the folders on the way.
+    /// Writes a file, and creates its folders.
     fn write(&self, path: &RelativePath, bytes: &[u8]);
 
     /// Removes a file or folder.
     fn remove(&self, path: &RelativePath);
 
-    /// Puts a link there that leads out of the root to a folder with a file `a.md` in it.
+    /// Creates a link that points to a folder outside of the root with a file `a.md` in it.
     fn link(&self, path: &RelativePath);
 
-    /// Puts a pipe there.
+    /// Creates a pipe.
     fn pipe(&self, path: &RelativePath);
 
     /// Leaves a temporary file of this backend in the folder of a path.
@@ -50,16 +50,16 @@ impl ExternalWriter for MemoryBackend {
     }
 }
 
-/// A root with everybody who may touch it.
+/// A root with all its writers.
 #[derive(Debug)]
 pub struct Harness {
-    /// This process.
+    /// The backend of this process.
     pub backend: Arc<dyn Backend>,
-    /// Another process on the same root.
+    /// The backend of another process on the same root.
     pub peer: Arc<dyn Backend>,
-    /// Everybody else.
+    /// An external writer on the same root.
     pub external_writer: Box<dyn ExternalWriter>,
-    /// What has to outlive the rest.
+    /// Values that must live as long as the others, such as a temporary folder.
     pub keep_alive: Box<dyn Any + Send>,
 }
 
@@ -76,7 +76,7 @@ impl Harness {
     }
 }
 
-/// How long a claim waits for a root that it should get.
+/// Time limit for a lock that a test must get.
 pub(super) const WAIT: Duration = Duration::from_secs(30);
 
 pub(super) fn path(text: &str) -> RelativePath {
@@ -84,36 +84,37 @@ pub(super) fn path(text: &str) -> RelativePath {
 }
 
 impl Harness {
-    pub(super) async fn write_text(&self, at: &str, text: &str) {
-        let staged = self.backend.stage(&path(at), Arc::from(text.as_bytes())).await.unwrap();
+    pub(super) async fn write_text(&self, name: &str, text: &str) {
+        let staged = self.backend.stage(&path(name), Arc::from(text.as_bytes())).await.unwrap();
         staged.publish(Expect::Absent).await.unwrap();
     }
 
-    /// Returns which version of a file is there.
-    pub(super) async fn stamp(&self, at: &str) -> Stamp {
-        self.backend.read(&path(at), 0).await.unwrap().stat.stamp
+    /// Returns the stamp of a file.
+    pub(super) async fn stamp(&self, name: &str) -> Stamp {
+        self.backend.read(&path(name), 0).await.unwrap().stat.stamp
     }
 
-    /// Returns every file and folder: folders end with a slash, files are followed by their text.
+    /// Returns all files and folders: folders end with a slash, files are followed by their text.
     pub(super) async fn shown(&self) -> Vec<String> {
         let walk = self.backend.walk(None, Extent::ALL).await.unwrap();
         let mut shown: Vec<_> =
             walk.folders.iter().map(|folder| format!("{}/", folder.path)).collect();
         for file in &walk.files {
             let read = self.backend.read(&file.path, usize::MAX).await.unwrap();
-            // Between the two a moment passes, and a file gets older.
+            // `recent` may differ: time passes between the walk and the read.
             let walked = Stat { recent: read.stat.recent, ..file.stat };
             assert_eq!(read.stat, walked, "a walk and a read agree on {}", file.path);
             shown.push(format!("{}={}", file.path, String::from_utf8(read.bytes).unwrap()));
         }
-        let left = walk.skipped.iter().filter(|one| one.reason == SkipReason::Temporary).count();
-        shown.extend((left > 0).then(|| format!("{left} temporary")));
+        let temporaries =
+            walk.skipped.iter().filter(|entry| entry.reason == SkipReason::Temporary).count();
+        shown.extend((temporaries > 0).then(|| format!("{temporaries} temporary")));
         shown.sort();
         shown
     }
 }
 
-/// A walk without what differs between adapters: stamps, times, and the names of temporary files.
+/// A walk without details that differ between implementations: stamps, times, and names of temporary files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WalkSummary {
     pub(super) files: Vec<(String, u64)>,
@@ -127,7 +128,7 @@ pub(super) struct WalkSummary {
 impl WalkSummary {
     pub(super) fn from_walk(walk: Walk) -> Self {
         let mut skipped: Vec<_> =
-            walk.skipped.into_iter().map(|one| (one.name, one.reason)).collect();
+            walk.skipped.into_iter().map(|entry| (entry.name, entry.reason)).collect();
         for (name, reason) in &mut skipped {
             if *reason == SkipReason::Temporary {
                 let folder = name.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
@@ -153,7 +154,7 @@ pub(super) fn rows<T: Copy>(rows: &[(&str, T)]) -> Vec<(String, T)> {
     rows.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns an outcome as one word.
+/// Returns a result as a word.
 pub(super) fn outcome_word<T>(outcome: Result<T, BackendError>) -> &'static str {
     match outcome.err() {
         None => "ok",

@@ -1,4 +1,4 @@
-//! Claims about taking the record of a change back.
+//! Tests of aborting a recorded change.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use super::history::record;
 use super::usage::use_of;
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
-    for made in aborted_changes() {
-        a_withdrawn_change_has_never_been(&*make().await, &made).await;
+    for builder in aborted_changes() {
+        an_aborted_change_leaves_no_trace(&*make().await, &builder).await;
     }
-    only_an_open_change_can_be_withdrawn(&*make().await).await;
-    a_number_is_never_given_twice(&*make().await).await;
-    what_others_counted_meanwhile_stays(&*make().await).await;
+    only_an_open_change_can_be_aborted(&*make().await).await;
+    a_change_number_is_never_reused(&*make().await).await;
+    uses_counted_meanwhile_stay(&*make().await).await;
 }
 
-/// Everything that can be read of a state.
+/// Everything that can be read from a store.
 #[derive(Debug, PartialEq)]
 struct Snapshot {
     changes: Vec<MemoryChange>,
@@ -43,7 +43,7 @@ async fn snapshot(state: &dyn HistoryStore) -> Snapshot {
     }
 }
 
-/// Changes on top of what [`prepare`] wrote.
+/// Changes on top of those of [`prepare`].
 fn aborted_changes() -> Vec<ChangeBuilder> {
     let draft = files(ChangeKind::Draft, Vec::new())
         .merge(rename("one", ("notes/a.md", "b.md"), "a"))
@@ -74,34 +74,34 @@ async fn prepare(state: &dyn HistoryStore) -> Vec<ChangeId> {
     }
     ids.push(record(state, &remove("one", "gone.md", "g").at(2)).await);
     state.set_pin((IDENTITY, &path("pinned.md")), true, time(3)).await.unwrap();
-    let left_over = ["stale.md", "old/a.md", "old/deep/b.md", "notes/deep/c.md"];
-    for at in left_over {
+    let unused = ["stale.md", "old/a.md", "old/deep/b.md", "notes/deep/c.md"];
+    for at in unused {
         state.add_uses(&[use_of(at, 4, false)]).await.unwrap();
         state.set_pin((IDENTITY, &path(at)), true, time(5)).await.unwrap();
     }
     ids
 }
 
-async fn a_withdrawn_change_has_never_been(state: &dyn HistoryStore, made: &ChangeBuilder) {
+async fn an_aborted_change_leaves_no_trace(state: &dyn HistoryStore, builder: &ChangeBuilder) {
     let earlier = prepare(state).await;
     let before = snapshot(state).await;
-    let id = record(state, made).await;
-    assert_ne!(snapshot(state).await, before, "{made:?}");
+    let id = record(state, builder).await;
+    assert_ne!(snapshot(state).await, before, "{builder:?}");
     state.abort_change(id).await.unwrap();
-    assert_eq!(snapshot(state).await, before, "{made:?}");
+    assert_eq!(snapshot(state).await, before, "{builder:?}");
     assert_eq!(state.change(id).await.unwrap(), None);
     state.abort_change(id).await.unwrap();
-    assert_eq!(snapshot(state).await, before, "withdrawing again: {made:?}");
+    assert_eq!(snapshot(state).await, before, "aborting again: {builder:?}");
     for id in earlier.into_iter().rev() {
         state.abort_change(id).await.unwrap();
     }
     let after = snapshot(state).await;
-    assert_eq!((after.changes, after.heads), (vec![], vec![]), "{made:?}");
+    assert_eq!((after.changes, after.heads), (vec![], vec![]), "{builder:?}");
     assert_eq!(state.content(&Revision::digest(b"p")).await.unwrap(), None);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
-async fn only_an_open_change_can_be_withdrawn(state: &dyn HistoryStore) {
+async fn only_an_open_change_can_be_aborted(state: &dyn HistoryStore) {
     let id = record(state, &write("one", "a.md", "a").uses("a.md")).await;
     state.mark_durable(&[id]).await.unwrap();
     let before = snapshot(state).await;
@@ -110,14 +110,14 @@ async fn only_an_open_change_can_be_withdrawn(state: &dyn HistoryStore) {
     record(state, &edit("one", "a.md", ("a", "b"))).await;
 }
 
-async fn a_number_is_never_given_twice(state: &dyn HistoryStore) {
+async fn a_change_number_is_never_reused(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "a")).await;
     state.abort_change(first).await.unwrap();
     let second = record(state, &write("one", "a.md", "a")).await;
     assert!(second > first, "{second} after {first}");
 }
 
-async fn what_others_counted_meanwhile_stays(state: &dyn HistoryStore) {
+async fn uses_counted_meanwhile_stay(state: &dyn HistoryStore) {
     state.add_uses(&[use_of("a.md", 1, true)]).await.unwrap();
     let id = record(state, &edit("one", "a.md", ("a", "b")).at(2).uses("a.md")).await;
     state.set_pin((IDENTITY, &path("a.md")), true, time(3)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Changes in a few words, so that a claim shows what matters in it.
+//! Builders of changes, so that a test shows only what matters to it.
 
 use std::sync::Arc;
 
@@ -9,58 +9,58 @@ use memory::path::RelativePath;
 use memory::proposal::ProposalId;
 use state::{NewChange, NewFileChange, UseEvent};
 
-/// The identity that all roots share unless a claim says otherwise.
+/// The identity of all roots unless a test sets another.
 pub(super) const IDENTITY: &str = "project:lukasa";
 
-/// Returns the path that is written so.
+/// Parses a valid path.
 pub fn path(text: &str) -> RelativePath {
     RelativePath::parse(text).unwrap()
 }
 
-/// Returns the worktree `place` of the one project.
+/// Returns the key of the worktree `place` of the project.
 pub fn root(place: &str) -> RootKey {
     RootKey { identity: IDENTITY.to_owned(), place: place.to_owned() }
 }
 
-/// Returns a time, so many seconds and one nanosecond into 2026.
+/// Returns a time this number of seconds and one nanosecond after the start of 2026.
 pub fn time(seconds: i64) -> Timestamp {
     Timestamp::new(1_767_225_600 + seconds, 1).unwrap()
 }
 
-/// A change that is being put together.
+/// A builder of a change.
 #[derive(Clone, Debug)]
 pub struct ChangeBuilder(pub NewChange);
 
 impl ChangeBuilder {
-    /// Sets when it happened.
+    /// Sets the time of the change.
     #[must_use]
     pub fn at(mut self, seconds: i64) -> Self {
         self.0.at = time(seconds);
         self
     }
 
-    /// Sets what it says it is.
+    /// Sets the kind of the change.
     #[must_use]
     pub fn kind(mut self, kind: ChangeKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// Sets the task that it belongs to.
+    /// Sets the task of the change.
     #[must_use]
     pub fn task(mut self, task: &str) -> Self {
         self.0.provenance.task = Some(task.to_owned());
         self
     }
 
-    /// Sets the session of a host that it is from.
+    /// Sets the host's session of the change.
     #[must_use]
     pub fn session(mut self, session: &str) -> Self {
         self.0.provenance.session = Some(session.to_owned());
         self
     }
 
-    /// Sets which attempt at its task makes it.
+    /// Sets the number of the task attempt.
     #[must_use]
     pub fn attempt(mut self, number: u32) -> Self {
         self.0.attempt = Some(number);
@@ -74,14 +74,14 @@ impl ChangeBuilder {
         self.kind(ChangeKind::Proposal)
     }
 
-    /// Sets the change that it takes back.
+    /// Sets the change that it undoes.
     #[must_use]
     pub fn undoes(mut self, id: ChangeId) -> Self {
         self.0.undoes = Some(id);
         self.kind(ChangeKind::Undo)
     }
 
-    /// Lets it take a folder as a whole.
+    /// Adds a folder that is moved or removed as a whole.
     #[must_use]
     pub fn folder(mut self, place: &str, from: &str, to: Option<&str>) -> Self {
         self.0.folder =
@@ -89,7 +89,7 @@ impl ChangeBuilder {
         self
     }
 
-    /// Counts a use that wrote, at the time of the change.
+    /// Adds a write use at the time of the change.
     #[must_use]
     pub fn uses(mut self, of: &str) -> Self {
         let at = self.0.at;
@@ -102,14 +102,14 @@ impl ChangeBuilder {
         self
     }
 
-    /// Adds what becomes of the files of another.
+    /// Adds the files of another change.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         self.0.files.extend(other.0.files);
         self
     }
 
-    /// Says that its texts were written under the influence of text that nobody reviewed.
+    /// Marks its texts as influenced by unreviewed text.
     #[must_use]
     pub fn influenced(mut self) -> Self {
         for file in &mut self.0.files {
@@ -119,7 +119,7 @@ impl ChangeBuilder {
         self
     }
 
-    /// Says that a person wrote it.
+    /// Sets a person as the author.
     #[must_use]
     pub fn by_person(mut self) -> Self {
         self.0.provenance = Provenance::person("cli");
@@ -191,7 +191,7 @@ pub fn rename(place: &str, (from, to): (&str, &str), text: &str) -> ChangeBuilde
     files(ChangeKind::Rename, vec![renamed])
 }
 
-/// Returns that a memory was found gone.
+/// Returns the external removal of a memory.
 pub fn outside(place: &str, at: &str, before: &str) -> ChangeBuilder {
     let mut gone = remove(place, at, before).kind(ChangeKind::Outside);
     gone.0.provenance = Provenance::outside();

@@ -1,4 +1,4 @@
-//! Claims about changes, heads and kept bytes.
+//! Tests of changes, heads and stored contents.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use super::builders::{ChangeBuilder, IDENTITY, edit, files, path, remove, rename
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     an_empty_state_reads_as_empty(&*make().await).await;
-    a_change_comes_back_whole(&*make().await).await;
-    an_open_change_hands_its_new_bytes_back_until_it_is_settled(&*make().await).await;
-    open_changes_come_oldest_first_and_for_every_place_they_touch(&*make().await).await;
-    heads_say_what_was_last_recorded(&*make().await).await;
-    what_was_influenced_is_known_until_a_person_answers_for_it(&*make().await).await;
+    a_change_is_read_as_it_was_recorded(&*make().await).await;
+    an_open_change_has_its_new_bytes_until_it_is_durable(&*make().await).await;
+    open_changes_are_listed_oldest_first_in_every_place_they_touch(&*make().await).await;
+    heads_are_the_last_recorded_revisions(&*make().await).await;
+    influenced_texts_are_listed_until_a_person_accepts_them(&*make().await).await;
     a_head_is_returned_only_after_a_later_change(&*make().await).await;
     order_is_by_number_when_the_clock_goes_back(&*make().await).await;
-    a_query_narrows_by_everything_it_names(&*make().await).await;
-    the_last_changes_of_memories_are_found_for_all_of_them_at_once(&*make().await).await;
-    a_path_finds_what_it_was_before_and_after_and_what_lies_below(&*make().await).await;
-    bytes_that_are_not_those_of_their_revision_are_refused(&*make().await).await;
-    equal_bytes_are_kept_once(&*make().await).await;
+    every_field_of_a_query_narrows_the_result(&*make().await).await;
+    the_last_changes_of_several_memories_are_found_in_one_query(&*make().await).await;
+    a_path_query_finds_renames_and_everything_below(&*make().await).await;
+    bytes_that_do_not_match_their_revision_are_refused(&*make().await).await;
+    equal_bytes_are_stored_once(&*make().await).await;
     a_change_of_many_memories_is_one_change(&*make().await).await;
     a_state_that_was_closed_opens_again(&*make().await).await;
 }
 
-/// Returns what a change looks like when it is read.
+/// Returns the change as it must be read.
 pub(super) fn expected_change(id: ChangeId, new: &NewChange) -> MemoryChange {
     MemoryChange {
         id,
@@ -39,8 +39,8 @@ pub(super) fn expected_change(id: ChangeId, new: &NewChange) -> MemoryChange {
     }
 }
 
-pub(super) async fn record(state: &dyn HistoryStore, made: &ChangeBuilder) -> ChangeId {
-    state.record(made.build()).await.unwrap()
+pub(super) async fn record(state: &dyn HistoryStore, builder: &ChangeBuilder) -> ChangeId {
+    state.record(builder.build()).await.unwrap()
 }
 
 fn all() -> ChangeQuery {
@@ -63,14 +63,14 @@ async fn an_empty_state_reads_as_empty(state: &dyn HistoryStore) {
     assert_eq!(Stats { database_bytes: 0, ..counted }, Stats::default());
 }
 
-async fn a_change_comes_back_whole(state: &dyn HistoryStore) {
-    let mut made = edit("one", "a.md", ("old", "new"))
+async fn a_change_is_read_as_it_was_recorded(state: &dyn HistoryStore) {
+    let mut builder = edit("one", "a.md", ("old", "new"))
         .merge(rename("two", ("b.md", "c/d.md"), "moved"))
         .merge(remove("one", "gone.md", "gone"))
         .folder("one", "notes", Some("notes/old notes"))
         .undoes(ChangeId(40))
         .at(3);
-    made.0.provenance = Provenance {
+    builder.0.provenance = Provenance {
         actor: Actor::Dream,
         trust: Trust::Background,
         origin: "dream".to_owned(),
@@ -81,24 +81,24 @@ async fn a_change_comes_back_whole(state: &dyn HistoryStore) {
         model: Some("model \u{1f9f6} 'quoted'".to_owned()),
         note: Some("a note\nof two lines".to_owned()),
     };
-    let id = record(state, &made).await;
-    let expected = expected_change(id, &made.0);
+    let id = record(state, &builder).await;
+    let expected = expected_change(id, &builder.0);
     assert_eq!(state.change(id).await.unwrap(), Some(expected.clone()));
     assert_eq!(state.changes(&all()).await.unwrap(), [expected]);
     for text in ["old", "new", "moved", "gone"] {
-        let kept = state.content(&Revision::digest(text.as_bytes())).await.unwrap();
-        assert_eq!(kept, Some(text.as_bytes().to_vec()), "{text}");
+        let stored = state.content(&Revision::digest(text.as_bytes())).await.unwrap();
+        assert_eq!(stored, Some(text.as_bytes().to_vec()), "{text}");
     }
 }
 
-async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn HistoryStore) {
-    let made = remove("one", "gone.md", "gone")
+async fn an_open_change_has_its_new_bytes_until_it_is_durable(state: &dyn HistoryStore) {
+    let builder = remove("one", "gone.md", "gone")
         .merge(write("one", "a.md", "new"))
         .merge(rename("one", ("b.md", "c.md"), "moved"))
         .merge(write("one", "empty.md", ""));
-    let id = record(state, &made).await;
+    let id = record(state, &builder).await;
     let expected = OpenChange {
-        change: expected_change(id, &made.0),
+        change: expected_change(id, &builder.0),
         files: vec![
             OpenFile { index: 1, bytes: b"new".to_vec() },
             OpenFile { index: 3, bytes: Vec::new() },
@@ -109,10 +109,10 @@ async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn
     state.mark_durable(&[id]).await.unwrap();
     assert_eq!(state.open_changes("one").await.unwrap(), []);
     assert_eq!(state.stats().await.unwrap().open, 0);
-    assert_eq!(state.change(id).await.unwrap(), Some(expected_change(id, &made.0)));
+    assert_eq!(state.change(id).await.unwrap(), Some(expected_change(id, &builder.0)));
 }
 
-async fn open_changes_come_oldest_first_and_for_every_place_they_touch(state: &dyn HistoryStore) {
+async fn open_changes_are_listed_oldest_first_in_every_place_they_touch(state: &dyn HistoryStore) {
     let both = record(state, &write("one", "a.md", "a").merge(write("two", "a.md", "a"))).await;
     let one = record(state, &write("one", "b.md", "b")).await;
     let folder = files(ChangeKind::Delete, Vec::new()).folder("two", "empty", None);
@@ -133,7 +133,7 @@ pub(super) fn head(at: &str, text: Option<&str>, change: ChangeId) -> Head {
     Head { path: path(at), revision, trust: Trust::Agent, change }
 }
 
-async fn heads_say_what_was_last_recorded(state: &dyn HistoryStore) {
+async fn heads_are_the_last_recorded_revisions(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "1").merge(write("one", "b.md", "b"))).await;
     let edited = record(state, &edit("one", "a.md", ("1", "2"))).await;
     let moved = record(state, &rename("one", ("a.md", "x/a.md"), "2")).await;
@@ -148,29 +148,29 @@ async fn heads_say_what_was_last_recorded(state: &dyn HistoryStore) {
     assert_eq!(heads, [head("b.md", Some("back"), again)]);
 }
 
-async fn what_was_influenced_is_known_until_a_person_answers_for_it(state: &dyn HistoryStore) {
+async fn influenced_texts_are_listed_until_a_person_accepts_them(state: &dyn HistoryStore) {
     let revision = |text: &str| Revision::digest(text.as_bytes());
-    let known = async || {
-        let known = state.influenced_revisions(IDENTITY).await.unwrap();
-        let mut known: Vec<_> = known.into_iter().collect();
-        known.sort_by_key(|(_, change)| *change);
-        known
+    let influenced = async || {
+        let influenced = state.influenced_revisions(IDENTITY).await.unwrap();
+        let mut influenced: Vec<_> = influenced.into_iter().collect();
+        influenced.sort_by_key(|(_, change)| *change);
+        influenced
     };
     record(state, &write("one", "a.md", "clean")).await;
-    assert_eq!(known().await, []);
+    assert_eq!(influenced().await, []);
     let first = record(state, &write("one", "b.md", "b").influenced()).await;
     let second = record(state, &edit("one", "a.md", ("clean", "carried")).influenced()).await;
-    assert_eq!(known().await, [(revision("b"), first), (revision("carried"), second)]);
+    assert_eq!(influenced().await, [(revision("b"), first), (revision("carried"), second)]);
     assert!(state.influenced_revisions("project:other").await.unwrap().is_empty());
     let again = record(state, &write("two", "c.md", "b").influenced()).await;
-    assert_eq!(known().await, [(revision("carried"), second), (revision("b"), again)]);
+    assert_eq!(influenced().await, [(revision("carried"), second), (revision("b"), again)]);
     state.abort_change(again).await.unwrap();
-    assert_eq!(known().await, [(revision("b"), first), (revision("carried"), second)]);
-    // The same text by another agent stays what it was, and is a person's once a person has it.
+    assert_eq!(influenced().await, [(revision("b"), first), (revision("carried"), second)]);
+    // Recorded again by another agent, the text stays influenced; recorded by a person, it no longer is.
     record(state, &write("two", "d.md", "b")).await;
-    assert_eq!(known().await.len(), 2);
+    assert_eq!(influenced().await.len(), 2);
     record(state, &edit("one", "b.md", ("b", "b")).by_person()).await;
-    assert_eq!(known().await, [(revision("carried"), second)]);
+    assert_eq!(influenced().await, [(revision("carried"), second)]);
 }
 
 async fn a_head_is_returned_only_after_a_later_change(state: &dyn HistoryStore) {
@@ -195,7 +195,7 @@ async fn find(state: &dyn HistoryStore, query: &ChangeQuery) -> Vec<ChangeId> {
     state.changes(query).await.unwrap().into_iter().map(|change| change.id).collect()
 }
 
-async fn a_query_narrows_by_everything_it_names(state: &dyn HistoryStore) {
+async fn every_field_of_a_query_narrows_the_result(state: &dyn HistoryStore) {
     let a = record(state, &write("one", "a.md", "a").at(10).task("t1")).await;
     let b = record(state, &write("two", "a.md", "a").at(20).task("t2").session("s")).await;
     let c = record(state, &write("three", "a.md", "a").at(30).task("t1")).await;
@@ -223,7 +223,7 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn HistoryStore) {
     }
 }
 
-async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &dyn HistoryStore) {
+async fn the_last_changes_of_several_memories_are_found_in_one_query(state: &dyn HistoryStore) {
     let a = record(state, &write("one", "a.md", "a").at(10)).await;
     let elsewhere = record(state, &write("two", "a.md", "x").at(20)).await;
     let b = record(state, &write("one", "b.md", "b").at(30).task("t")).await;
@@ -234,7 +234,7 @@ async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &
     let found = async |place: &str, paths: &[&str], max: usize| {
         let paths: Vec<_> = paths.iter().map(|&name| path(name)).collect();
         let found = state.last_changes(place, &paths, max).await.unwrap();
-        found.into_iter().map(|one| (one.path.to_string(), one.id)).collect::<Vec<_>>()
+        found.into_iter().map(|change| (change.path.to_string(), change.id)).collect::<Vec<_>>()
     };
     let named = |all: &[(&str, ChangeId)]| {
         all.iter().map(|(name, id)| ((*name).to_owned(), *id)).collect::<Vec<_>>()
@@ -249,7 +249,7 @@ async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &
             ("b.md", gone),
             ("b.md", b),
         ]),
-        "what moved away is of its new path"
+        "a rename belongs to the new path"
     );
     assert_eq!(
         found("one", &["a.md", "b.md"], 1).await,
@@ -263,7 +263,7 @@ async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &
     assert_eq!((last.actor, last.trust, last.model), (Actor::Agent, Trust::Agent, None));
 }
 
-async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &dyn HistoryStore) {
+async fn a_path_query_finds_renames_and_everything_below(state: &dyn HistoryStore) {
     let a = record(state, &write("one", "notes/a.md", "a")).await;
     let near = record(state, &write("one", "notes2/a.md", "a")).await;
     let dash = record(state, &write("one", "notes-old.md", "a")).await;
@@ -292,7 +292,7 @@ async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &d
     assert_eq!(find(state, &anywhere).await, [elsewhere, moved, a]);
 }
 
-async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn HistoryStore) {
+async fn bytes_that_do_not_match_their_revision_are_refused(state: &dyn HistoryStore) {
     let mut wrong = write("one", "a.md", "right").uses("a.md").build();
     wrong.files[0].after = Some(Arc::from(b"wrong".as_slice()));
     state.record(wrong).await.unwrap_err();
@@ -301,7 +301,7 @@ async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn Hist
     assert_eq!(state.usage_rows("project:lukasa").await.unwrap(), []);
 }
 
-async fn equal_bytes_are_kept_once(state: &dyn HistoryStore) {
+async fn equal_bytes_are_stored_once(state: &dyn HistoryStore) {
     let text = "the same words again and again and again and again\n".repeat(9);
     record(state, &write("one", "a.md", &text)).await;
     let once = state.stats().await.unwrap().content_bytes;
@@ -312,16 +312,16 @@ async fn equal_bytes_are_kept_once(state: &dyn HistoryStore) {
 
 async fn a_change_of_many_memories_is_one_change(state: &dyn HistoryStore) {
     let names = (0..500).map(|number| format!("imported/{number:03}.md"));
-    let made = names
+    let builder = names
         .map(|name| write("one", &name, &format!("text of {name}")).uses(&name))
-        .reduce(|mut all, one| {
-            all.0.uses.extend(one.0.uses.clone());
-            all.merge(one)
+        .reduce(|mut all, change| {
+            all.0.uses.extend(change.0.uses.clone());
+            all.merge(change)
         })
         .unwrap()
         .kind(ChangeKind::Import);
-    let id = record(state, &made).await;
-    assert_eq!(state.change(id).await.unwrap(), Some(expected_change(id, &made.0)));
+    let id = record(state, &builder).await;
+    assert_eq!(state.change(id).await.unwrap(), Some(expected_change(id, &builder.0)));
     let open = state.open_changes("one").await.unwrap();
     assert_eq!(open.iter().map(|open| open.files.len()).collect::<Vec<_>>(), [500]);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap().len(), 500);

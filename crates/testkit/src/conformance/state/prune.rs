@@ -1,4 +1,4 @@
-//! Claims about dropping old history.
+//! Tests of pruning old history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,32 +11,32 @@ use super::builders::{IDENTITY, edit, path, remove, time, write};
 use super::history::{head, record};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
-    what_is_within_both_bounds_stays(&*make().await).await;
-    what_is_too_old_goes_with_its_bytes(&*make().await).await;
-    the_oldest_goes_until_the_bytes_fit(&*make().await).await;
+    history_within_both_limits_stays(&*make().await).await;
+    old_changes_are_dropped_with_their_bytes(&*make().await).await;
+    the_oldest_changes_are_dropped_until_the_bytes_fit(&*make().await).await;
     open_changes_stay(&*make().await).await;
-    what_pinned_memories_went_through_stays(&*make().await).await;
-    what_waits_for_a_review_stays(&*make().await).await;
-    the_mark_of_a_removal_goes_with_its_change(&*make().await).await;
-    long_histories_are_dropped_whole(&*make().await).await;
+    the_history_of_pinned_memories_stays(&*make().await).await;
+    changes_that_wait_for_a_review_stay(&*make().await).await;
+    the_head_of_a_removed_memory_is_dropped_with_its_change(&*make().await).await;
+    long_histories_are_dropped_completely(&*make().await).await;
 }
 
 const FOREVER: Duration = Duration::from_secs(1_000_000_000);
 
 fn text(number: usize) -> String {
-    // Nothing that a compressor could shorten: every stored content has the same size.
+    // Too short to be compressed, so that every stored content has the same size.
     format!("{number:04}")
 }
 
-/// Records so many settled versions of a memory, one a second.
+/// Records `count` durable versions of a memory, one a second.
 async fn versions(state: &dyn HistoryStore, at: &str, count: usize) -> Vec<ChangeId> {
     let mut ids = Vec::new();
     for number in 0..count {
-        let made = match number {
+        let builder = match number {
             0 => write("one", at, &text(0)),
             _ => edit("one", at, (&text(number - 1), &text(number))),
         };
-        ids.push(record(state, &made.at(i64::try_from(number).unwrap())).await);
+        ids.push(record(state, &builder.at(i64::try_from(number).unwrap())).await);
     }
     state.mark_durable(&ids).await.unwrap();
     ids
@@ -48,16 +48,16 @@ async fn remaining_changes(state: &dyn HistoryStore) -> Vec<ChangeId> {
 }
 
 async fn remaining_texts(state: &dyn HistoryStore, count: usize) -> Vec<usize> {
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     for number in 0..count {
         if state.content(&Revision::digest(text(number).as_bytes())).await.unwrap().is_some() {
-            kept.push(number);
+            remaining.push(number);
         }
     }
-    kept
+    remaining
 }
 
-async fn what_is_within_both_bounds_stays(state: &dyn HistoryStore) {
+async fn history_within_both_limits_stays(state: &dyn HistoryStore) {
     let ids = versions(state, "a.md", 4).await;
     let retention = Retention { age: Duration::from_secs(4), bytes: 12 };
     let pruned = state.prune(retention, time(4)).await.unwrap();
@@ -65,7 +65,7 @@ async fn what_is_within_both_bounds_stays(state: &dyn HistoryStore) {
     assert_eq!(remaining_changes(state).await, ids);
 }
 
-async fn what_is_too_old_goes_with_its_bytes(state: &dyn HistoryStore) {
+async fn old_changes_are_dropped_with_their_bytes(state: &dyn HistoryStore) {
     let ids = versions(state, "a.md", 6).await;
     let retention = Retention { age: Duration::from_secs(3), bytes: u64::MAX };
     let pruned = state.prune(retention, time(6)).await.unwrap();
@@ -74,7 +74,7 @@ async fn what_is_too_old_goes_with_its_bytes(state: &dyn HistoryStore) {
     assert_eq!(remaining_texts(state, 6).await, [2, 3, 4, 5]);
     let all = state.prune(Retention { age: Duration::ZERO, bytes: 0 }, time(9)).await.unwrap();
     assert_eq!(all, PruneReport { changes: 3, bytes: 12 });
-    assert_eq!(remaining_texts(state, 6).await, [5], "what is there stays");
+    assert_eq!(remaining_texts(state, 6).await, [5], "the current content stays");
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("a.md", Some("0005"), ids[5])]);
     let counted = state.stats().await.unwrap();
@@ -83,7 +83,7 @@ async fn what_is_too_old_goes_with_its_bytes(state: &dyn HistoryStore) {
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
-async fn the_oldest_goes_until_the_bytes_fit(state: &dyn HistoryStore) {
+async fn the_oldest_changes_are_dropped_until_the_bytes_fit(state: &dyn HistoryStore) {
     let ids = versions(state, "a.md", 10).await;
     // Nine earlier texts of four bytes each; four may stay.
     let retention = Retention { age: FOREVER, bytes: 16 };
@@ -109,7 +109,7 @@ async fn open_changes_stay(state: &dyn HistoryStore) {
     assert_eq!(remaining_texts(state, 2).await, [0]);
 }
 
-async fn what_pinned_memories_went_through_stays(state: &dyn HistoryStore) {
+async fn the_history_of_pinned_memories_stays(state: &dyn HistoryStore) {
     let pinned = versions(state, "pinned.md", 3).await;
     let other = record(state, &write("one", "other.md", "else")).await;
     state.mark_durable(&[other]).await.unwrap();
@@ -122,7 +122,7 @@ async fn what_pinned_memories_went_through_stays(state: &dyn HistoryStore) {
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 3);
 }
 
-async fn what_waits_for_a_review_stays(state: &dyn HistoryStore) {
+async fn changes_that_wait_for_a_review_stay(state: &dyn HistoryStore) {
     let old = record(state, &write("one", "a.md", "0000").influenced()).await;
     let waits = record(state, &edit("one", "a.md", ("0000", "0001")).influenced()).await;
     state.mark_durable(&[old, waits]).await.unwrap();
@@ -134,7 +134,7 @@ async fn what_waits_for_a_review_stays(state: &dyn HistoryStore) {
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 2);
 }
 
-async fn the_mark_of_a_removal_goes_with_its_change(state: &dyn HistoryStore) {
+async fn the_head_of_a_removed_memory_is_dropped_with_its_change(state: &dyn HistoryStore) {
     let ids = [
         record(state, &write("one", "a.md", "0000").merge(write("one", "b.md", "0001"))).await,
         record(state, &remove("one", "a.md", "0000")).await,
@@ -146,7 +146,7 @@ async fn the_mark_of_a_removal_goes_with_its_change(state: &dyn HistoryStore) {
     assert_eq!(heads, [head("b.md", Some("0001"), ids[0])]);
 }
 
-async fn long_histories_are_dropped_whole(state: &dyn HistoryStore) {
+async fn long_histories_are_dropped_completely(state: &dyn HistoryStore) {
     versions(state, "a.md", 300).await;
     let nothing = Retention { age: Duration::ZERO, bytes: u64::MAX };
     let pruned = state.prune(nothing, time(9_999)).await.unwrap();

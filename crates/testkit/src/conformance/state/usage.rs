@@ -1,4 +1,4 @@
-//! Claims about pins and usage.
+//! Tests of pins and usage.
 
 use std::sync::Arc;
 
@@ -14,13 +14,14 @@ use super::history::record;
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     uses_are_counted(&*make().await).await;
     a_pin_is_one_use_and_pinning_again_changes_nothing(&*make().await).await;
-    marks_from_elsewhere_raise_what_is_there(&*make().await).await;
-    marks_of_memories_that_are_gone_can_be_dropped(&*make().await).await;
-    for (made, expected) in usage_cases() {
-        marks_follow(&*make().await, &made, &expected).await;
+    merged_marks_raise_existing_ones(&*make().await).await;
+    the_usage_of_removed_memories_can_be_dropped(&*make().await).await;
+    for (builder, expected) in usage_cases() {
+        usage_follows(&*make().await, &builder, &expected).await;
     }
-    a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(&*make().await).await;
-    another_identity_is_never_touched(&*make().await).await;
+    an_externally_removed_memory_loses_its_usage_unless_another_worktree_has_it(&*make().await)
+        .await;
+    other_identities_are_never_changed(&*make().await).await;
 }
 
 pub(super) fn use_of(at: &str, seconds: i64, wrote: bool) -> UseEvent {
@@ -32,7 +33,7 @@ async fn uses_are_counted(state: &dyn HistoryStore) {
         use_of("a.md", 5, false),
         use_of("a.md", 9, true),
         use_of("b.md", 7, false),
-        // A clock that went back does not make a memory older than it is.
+        // A clock that went backwards does not change the last use.
         use_of("a.md", 3, false),
     ];
     state.add_uses(&uses).await.unwrap();
@@ -70,7 +71,7 @@ async fn a_pin_is_one_use_and_pinning_again_changes_nothing(state: &dyn HistoryS
     assert_eq!(marks().await, [mark(true, 2, 6)]);
 }
 
-async fn marks_from_elsewhere_raise_what_is_there(state: &dyn HistoryStore) {
+async fn merged_marks_raise_existing_ones(state: &dyn HistoryStore) {
     let mark = |at: &str, pinned, uses, used: Option<i64>, written: Option<i64>| UsageRow {
         path: path(at),
         pinned,
@@ -100,7 +101,7 @@ async fn marks_from_elsewhere_raise_what_is_there(state: &dyn HistoryStore) {
     assert_eq!(state.usage_rows("other").await.unwrap(), many);
 }
 
-/// Returns the paths that have marks, each with its uses; a pinned one with a star.
+/// Returns the paths with their uses; pinned ones with a star.
 async fn shown(state: &dyn HistoryStore, identity: &str) -> Vec<String> {
     let marks = state.usage_rows(identity).await.unwrap();
     let show = |mark: UsageRow| {
@@ -116,7 +117,7 @@ async fn prepare(state: &dyn HistoryStore, counts: &[(&str, usize)]) {
     }
 }
 
-async fn marks_of_memories_that_are_gone_can_be_dropped(state: &dyn HistoryStore) {
+async fn the_usage_of_removed_memories_can_be_dropped(state: &dyn HistoryStore) {
     prepare(state, &[("a.md", 1), ("b.md", 2), ("a.md/x", 3), ("c.md", 4)]).await;
     state.drop_usage(IDENTITY, Some(&[])).await.unwrap();
     state.drop_usage("other", None).await.unwrap();
@@ -126,7 +127,7 @@ async fn marks_of_memories_that_are_gone_can_be_dropped(state: &dyn HistoryStore
     assert_eq!(shown(state, IDENTITY).await, [] as [String; 0]);
 }
 
-/// Marks before each change of [`followed`].
+/// The usage before each case.
 const BEFORE: [(&str, usize); 9] = [
     ("a.md", 1),
     ("n_tes/x.md", 8),
@@ -139,10 +140,10 @@ const BEFORE: [(&str, usize); 9] = [
     ("stale/a.md", 9),
 ];
 
-/// Marks that are gone, and marks that are there instead.
+/// Removed and added lines.
 type UsageDifference = (Vec<&'static str>, Vec<&'static str>);
 
-/// Changes, and what they do to the marks before.
+/// Changes, with their effect on the usage before.
 fn usage_cases() -> Vec<(ChangeBuilder, UsageDifference)> {
     let folder = |kind, from, to| files(kind, Vec::new()).folder("one", from, to);
     let listed =
@@ -187,7 +188,11 @@ fn usage_cases() -> Vec<(ChangeBuilder, UsageDifference)> {
     ]
 }
 
-async fn marks_follow(state: &dyn HistoryStore, made: &ChangeBuilder, changed: &UsageDifference) {
+async fn usage_follows(
+    state: &dyn HistoryStore,
+    builder: &ChangeBuilder,
+    changed: &UsageDifference,
+) {
     prepare(state, &BEFORE).await;
     let (gone, added) = changed;
     let mut expected: Vec<String> =
@@ -195,13 +200,13 @@ async fn marks_follow(state: &dyn HistoryStore, made: &ChangeBuilder, changed: &
     expected.retain(|line| !gone.contains(&line.as_str()));
     expected.extend(added.iter().map(|&line| line.to_owned()));
     expected.sort();
-    record(state, made).await;
+    record(state, builder).await;
     let mut found = shown(state, IDENTITY).await;
     found.sort();
-    assert_eq!(found, expected, "{made:?}");
+    assert_eq!(found, expected, "{builder:?}");
 }
 
-async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(
+async fn an_externally_removed_memory_loses_its_usage_unless_another_worktree_has_it(
     state: &dyn HistoryStore,
 ) {
     prepare(state, &[("a.md", 1), ("b.md", 2)]).await;
@@ -213,7 +218,7 @@ async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(
     assert_eq!(shown(state, IDENTITY).await, [] as [String; 0]);
 }
 
-async fn another_identity_is_never_touched(state: &dyn HistoryStore) {
+async fn other_identities_are_never_changed(state: &dyn HistoryStore) {
     let other = |at: &str| UseEvent { identity: "global".to_owned(), ..use_of(at, 1, false) };
     prepare(state, &[("notes/a.md", 1)]).await;
     state.add_uses(&[other("notes/a.md"), other("kept/a.md")]).await.unwrap();

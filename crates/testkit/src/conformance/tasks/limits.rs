@@ -1,4 +1,4 @@
-//! Claims about how much a lane holds and for how long.
+//! Tests of the limits of a lane.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::rows::{
 use super::sessions::session;
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
-    a_full_lane_takes_nothing_until_something_is_finished(&*make().await.0).await;
-    forgetting_and_dreaming_leave_room_for_remembering(&*make().await.0).await;
-    what_was_finished_long_ago_goes_in_every_workspace(&*make().await.0).await;
-    the_oldest_that_are_too_many_go(&*make().await.0).await;
-    what_is_unfinished_never_goes(&*make().await.0).await;
-    many_at_once_never_overfill_a_lane(&*make().await.0).await;
-    a_dream_is_queued_through_open_gates_alone(&*make().await.0).await;
-    of_many_dreams_at_once_one_finds_the_gates_open(&*make().await.0).await;
+    a_full_lane_refuses_tasks_until_one_is_finished(&*make().await.0).await;
+    forget_and_dream_leave_room_for_remember(&*make().await.0).await;
+    old_finished_tasks_are_dropped_in_every_workspace(&*make().await.0).await;
+    the_oldest_finished_tasks_beyond_the_limit_are_dropped(&*make().await.0).await;
+    unfinished_tasks_are_never_dropped(&*make().await.0).await;
+    concurrent_tasks_never_exceed_the_limits(&*make().await.0).await;
+    a_dream_is_queued_only_if_its_preconditions_hold(&*make().await.0).await;
+    of_concurrent_dreams_only_one_is_queued(&*make().await.0).await;
 }
 
 async fn is_full(tasks: &dyn TaskStore, kind: &str, second: i64) -> bool {
@@ -32,14 +32,14 @@ async fn finish_next(tasks: &dyn TaskStore, second: i64) {
     assert!(tasks.finish_task(begun.attempt(), end, time(second)).await.unwrap());
 }
 
-async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn TaskStore) {
+async fn a_full_lane_refuses_tasks_until_one_is_finished(tasks: &dyn TaskStore) {
     for second in 1..=6 {
         enqueue(tasks, new_task("remember", second)).await;
     }
     let before = task_ids(tasks).await;
     begin(tasks, 7).await;
     for kind in ["remember", "forget", "dream"] {
-        assert!(is_full(tasks, kind, 8).await, "what runs is unfinished: {kind}");
+        assert!(is_full(tasks, kind, 8).await, "a running task is unfinished: {kind}");
     }
     assert_eq!(task_ids(tasks).await, before);
     enqueue(tasks, in_workspace("there", new_task("remember", 8))).await;
@@ -51,7 +51,7 @@ async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn TaskS
     assert!(is_full(tasks, "remember", 10).await);
 }
 
-async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn TaskStore) {
+async fn forget_and_dream_leave_room_for_remember(tasks: &dyn TaskStore) {
     for (kind, second) in [("forget", 1), ("dream", 2), ("forget", 3)] {
         enqueue(tasks, new_task(kind, second)).await;
     }
@@ -66,7 +66,7 @@ async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn TaskStor
     assert!(!is_full(tasks, "dream", 10).await);
 }
 
-async fn what_was_finished_long_ago_goes_in_every_workspace(tasks: &dyn TaskStore) {
+async fn old_finished_tasks_are_dropped_in_every_workspace(tasks: &dyn TaskStore) {
     for second in 1..=3 {
         enqueue(tasks, new_task("remember", second)).await;
         finish_next(tasks, second).await;
@@ -76,14 +76,14 @@ async fn what_was_finished_long_ago_goes_in_every_workspace(tasks: &dyn TaskStor
         task_ids(tasks).await,
         ["remember-1", "remember-2", "remember-3", "remember-4-there"]
     );
-    // What ended exactly as long ago as it is kept is still there.
+    // A task that is exactly at the age limit stays.
     enqueue(tasks, in_workspace("there", new_task("remember", 102))).await;
     let expected = ["remember-2", "remember-3", "remember-4-there", "remember-102-there"];
     assert_eq!(task_ids(tasks).await, expected);
     assert_eq!(tasks.task("remember-1").await.unwrap(), None);
 }
 
-async fn the_oldest_that_are_too_many_go(tasks: &dyn TaskStore) {
+async fn the_oldest_finished_tasks_beyond_the_limit_are_dropped(tasks: &dyn TaskStore) {
     enqueue(tasks, new_task("dream", 1)).await;
     enqueue(tasks, new_task("remember", 2)).await;
     // The second to arrive is the first to end.
@@ -104,34 +104,34 @@ async fn the_oldest_that_are_too_many_go(tasks: &dyn TaskStore) {
     assert_eq!(tasks.task("remember-2").await.unwrap(), None);
     enqueue(tasks, new_task("remember", 12)).await;
     assert_eq!(tasks.task("dream-1").await.unwrap(), None);
-    let kept = task_ids(tasks).await;
-    assert_eq!(kept.first().map(String::as_str), Some("remember-4"));
-    assert_eq!(kept.len(), 10);
+    let ids = task_ids(tasks).await;
+    assert_eq!(ids.first().map(String::as_str), Some("remember-4"));
+    assert_eq!(ids.len(), 10);
 }
 
-async fn what_is_unfinished_never_goes(tasks: &dyn TaskStore) {
+async fn unfinished_tasks_are_never_dropped(tasks: &dyn TaskStore) {
     let limits = QueueLimits { total_max: 1, finished_max_age: Duration::ZERO, ..queue_limits() };
     for second in 1..=4 {
-        let answer = tasks.enqueue(new_task("remember", second), limits).await.unwrap();
-        assert!(matches!(answer, EnqueueResult::Queued(_)));
+        let result = tasks.enqueue(new_task("remember", second), limits).await.unwrap();
+        assert!(matches!(result, EnqueueResult::Queued(_)));
     }
     begin(tasks, 5).await;
-    let answer = tasks.enqueue(new_task("remember", 1_000), limits).await.unwrap();
-    assert!(matches!(answer, EnqueueResult::Queued(_)));
+    let result = tasks.enqueue(new_task("remember", 1_000), limits).await.unwrap();
+    assert!(matches!(result, EnqueueResult::Queued(_)));
     assert_eq!(task_ids(tasks).await.len(), 5);
 }
 
-async fn many_at_once_never_overfill_a_lane(tasks: &dyn TaskStore) {
+async fn concurrent_tasks_never_exceed_the_limits(tasks: &dyn TaskStore) {
     let enqueue = |second| tasks.enqueue(new_task("remember", second), queue_limits());
     let (one, two, three, four) = tokio::join!(enqueue(1), enqueue(2), enqueue(3), enqueue(4));
     let (five, six, seven, eight) = tokio::join!(enqueue(5), enqueue(6), enqueue(7), enqueue(8));
     let all = [one, two, three, four, five, six, seven, eight];
-    let full = all.into_iter().filter(|answer| matches!(answer, Ok(EnqueueResult::Full))).count();
+    let full = all.into_iter().filter(|result| matches!(result, Ok(EnqueueResult::Full))).count();
     assert_eq!((full, task_ids(tasks).await.len()), (2, 6));
 }
 
-/// Tells whether a dream is queued at a second, if one was asked for ten seconds ago at the latest and two
-/// sessions were there since.
+/// Queues a dream if none was requested in the last ten seconds and two sessions were registered since; returns whether
+/// it was queued.
 async fn is_dream_queued(tasks: &dyn TaskStore, second: i64) -> bool {
     let gates = DreamPreconditions { requested_before: time(second - 10), sessions_min: 2 };
     let queued =
@@ -139,7 +139,7 @@ async fn is_dream_queued(tasks: &dyn TaskStore, second: i64) -> bool {
     matches!(queued, EnqueueResult::Queued(_))
 }
 
-async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn TaskStore) {
+async fn a_dream_is_queued_only_if_its_preconditions_hold(tasks: &dyn TaskStore) {
     let last = async || tasks.last_dream("here").await.unwrap();
     assert_eq!(last().await, LastDream::default());
     assert!(!is_dream_queued(tasks, 20).await);
@@ -157,7 +157,7 @@ async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn TaskStore) {
     }
     assert!(!is_dream_queued(tasks, 33).await, "nine seconds");
     assert!(is_dream_queued(tasks, 34).await);
-    // A remember is none, a dream that finds no room is none, one that is asked for is.
+    // A remember does not count, nor does a dream that found the lane full; a requested dream counts.
     enqueue(tasks, new_task("remember", 40)).await;
     assert_eq!(last().await.requested_at, Some(time(34)));
     enqueue(tasks, new_task("dream", 41)).await;
@@ -167,15 +167,15 @@ async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn TaskStore) {
     assert_eq!(tasks.last_dream("there").await.unwrap().sessions, 2);
 }
 
-async fn of_many_dreams_at_once_one_finds_the_gates_open(tasks: &dyn TaskStore) {
+async fn of_concurrent_dreams_only_one_is_queued(tasks: &dyn TaskStore) {
     for id in ["a", "b"] {
         tasks.add_session(session(id, "here", 1)).await.unwrap();
     }
-    let found = tokio::join!(
+    let results = tokio::join!(
         is_dream_queued(tasks, 20),
         is_dream_queued(tasks, 21),
         is_dream_queued(tasks, 22)
     );
-    let found = [found.0, found.1, found.2];
-    assert_eq!(found.into_iter().filter(|&queued| queued).count(), 1);
+    let results = [results.0, results.1, results.2];
+    assert_eq!(results.into_iter().filter(|&queued| queued).count(), 1);
 }

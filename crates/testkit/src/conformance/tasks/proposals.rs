@@ -1,4 +1,4 @@
-//! Claims about proposals: added once, seen by their roots, decided once.
+//! Tests of proposals: each is added once, visible by its roots, and decided once.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::super::state::{root, time, write};
 use super::rows::TaskAndHistoryStores;
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
-    a_proposal_comes_back_as_it_was_added(&*make().await.0).await;
+    a_proposal_is_read_as_it_was_added(&*make().await.0).await;
     the_same_proposal_is_added_once(&*make().await.0).await;
-    a_proposal_is_seen_where_all_its_roots_are(&*make().await.0).await;
-    pages_follow_each_other(&*make().await.0).await;
-    as_many_wait_as_may(&*make().await.0).await;
+    a_proposal_is_visible_if_all_its_roots_are(&*make().await.0).await;
+    pages_contain_every_proposal_once(&*make().await.0).await;
+    the_number_of_waiting_proposals_is_limited(&*make().await.0).await;
     a_proposal_is_decided_once(&make().await).await;
     a_proposal_waits_again_when_its_change_is_withdrawn(&make().await).await;
-    of_two_that_accept_at_once_one_does(&make().await).await;
-    old_proposals_are_dropped_and_rejected_ones_stay_known(&make().await).await;
-    numbers_are_not_given_twice(&make().await).await;
+    of_concurrent_decisions_one_succeeds(&make().await).await;
+    old_proposals_are_dropped_and_rejected_digests_stay(&make().await).await;
+    proposal_numbers_are_not_reused(&make().await).await;
 }
 
-/// A second at which no proposal waits any more that was made in the first ones.
+/// A time at which proposals of the first seconds no longer wait.
 const LATE: i64 = 91 * 24 * 60 * 60;
 
 /// Returns a proposal about memories of these places.
@@ -63,7 +63,7 @@ async fn status(
     tasks.proposal(id).await.unwrap().map(|row| (row.status, row.change))
 }
 
-async fn a_proposal_comes_back_as_it_was_added(tasks: &dyn TaskStore) {
+async fn a_proposal_is_read_as_it_was_added(tasks: &dyn TaskStore) {
     assert_eq!(visible(tasks, &["one"]).await, []);
     let new = NewProposal {
         task: Some("remember-1".to_owned()),
@@ -84,13 +84,13 @@ async fn the_same_proposal_is_added_once(tasks: &dyn TaskStore) {
     assert_eq!((first.ids.len(), first.already_known), (2, 1));
     let again = tasks.add_proposals(&new).await.unwrap();
     assert_eq!(again, AddedProposals { ids: Vec::new(), already_known: 3, left_out: 0 });
-    // The same entries in another copy are another proposal, unless a person said no.
+    // The same entries in another root are another proposal, unless a person rejected it.
     assert_eq!(add(tasks, &[proposal("a", &["two"])]).await.len(), 1);
     assert!(tasks.reject_proposal(first.ids[1], time(2)).await.unwrap());
     assert_eq!(add(tasks, &[proposal("b", &["one"]), proposal("b", &["two"])]).await, []);
 }
 
-async fn a_proposal_is_seen_where_all_its_roots_are(tasks: &dyn TaskStore) {
+async fn a_proposal_is_visible_if_all_its_roots_are(tasks: &dyn TaskStore) {
     let new = [proposal("a", &["one"]), proposal("b", &["one", "two"]), proposal("c", &["two"])];
     let ids = add(tasks, &new).await;
     assert_eq!(visible(tasks, &["one"]).await, ids[..1]);
@@ -98,10 +98,14 @@ async fn a_proposal_is_seen_where_all_its_roots_are(tasks: &dyn TaskStore) {
     assert_eq!(visible(tasks, &["three", "two", "one"]).await, ids);
     assert_eq!(visible(tasks, &[]).await, []);
     let other = RootKey { identity: "project:other".to_owned(), ..root("one") };
-    assert_eq!(tasks.count_proposals(&[other]).await.unwrap(), 0, "another project at the place");
+    assert_eq!(
+        tasks.count_proposals(&[other]).await.unwrap(),
+        0,
+        "another project in the same place"
+    );
 }
 
-async fn pages_follow_each_other(tasks: &dyn TaskStore) {
+async fn pages_contain_every_proposal_once(tasks: &dyn TaskStore) {
     let new: Vec<_> = (0..5).map(|number| proposal(&number.to_string(), &["one"])).collect();
     let ids = add(tasks, &new).await;
     let mut query = ProposalQuery { roots: roots(&["one"]), after: None, max: 2 };
@@ -115,7 +119,7 @@ async fn pages_follow_each_other(tasks: &dyn TaskStore) {
     assert_eq!(listed, ids);
 }
 
-async fn as_many_wait_as_may(tasks: &dyn TaskStore) {
+async fn the_number_of_waiting_proposals_is_limited(tasks: &dyn TaskStore) {
     let new: Vec<_> =
         (0..=PROPOSALS_WAITING_MAX).map(|number| proposal(&number.to_string(), &["one"])).collect();
     let first = tasks.add_proposals(&new).await.unwrap();
@@ -160,15 +164,15 @@ async fn a_proposal_waits_again_when_its_change_is_withdrawn(
     assert!(state.record(accepting).await.is_ok());
 }
 
-async fn of_two_that_accept_at_once_one_does((tasks, state): &TaskAndHistoryStores) {
+async fn of_concurrent_decisions_one_succeeds((tasks, state): &TaskAndHistoryStores) {
     let ids = add(&**tasks, &[proposal("a", &["one"])]).await;
     let (a, b, c) = tokio::join!(
         state.record(write("one", "a.md", "a").accepts(ids[0]).build()),
         state.record(write("one", "b.md", "b").accepts(ids[0]).build()),
         tasks.reject_proposal(ids[0], time(2)),
     );
-    let happened = [a.is_ok(), b.is_ok(), c.unwrap()];
-    assert_eq!(happened.iter().filter(|happened| **happened).count(), 1, "{happened:?}");
+    let succeeded = [a.is_ok(), b.is_ok(), c.unwrap()];
+    assert_eq!(succeeded.iter().filter(|succeeded| **succeeded).count(), 1, "{succeeded:?}");
 }
 
 async fn prune(state: &dyn HistoryStore, now: i64) {
@@ -176,7 +180,7 @@ async fn prune(state: &dyn HistoryStore, now: i64) {
     state.prune(retention, time(now)).await.unwrap();
 }
 
-async fn old_proposals_are_dropped_and_rejected_ones_stay_known(
+async fn old_proposals_are_dropped_and_rejected_digests_stay(
     (tasks, state): &TaskAndHistoryStores,
 ) {
     let new: Vec<_> = ["a", "b", "c"].map(|text| proposal(text, &["one"])).into();
@@ -189,17 +193,17 @@ async fn old_proposals_are_dropped_and_rejected_ones_stay_known(
     }
     prune(&**state, 60).await;
     assert_eq!(status(&**tasks, ids[0]).await, None);
-    assert_eq!(visible(&**tasks, &["one"]).await, ids[2..], "one that waits stays longer");
+    assert_eq!(visible(&**tasks, &["one"]).await, ids[2..], "waiting proposals stay longer");
     prune(&**state, LATE).await;
     assert_eq!(status(&**tasks, ids[2]).await, None);
     let rejected = tasks.proposal(ids[1]).await.unwrap().unwrap();
-    assert_eq!(rejected.new.proposal, "", "the texts go");
+    assert_eq!(rejected.new.proposal, "", "the text is dropped");
     let again = tasks.add_proposals(&new).await.unwrap();
-    assert_eq!((again.ids.len(), again.already_known), (2, 1), "the no stays");
+    assert_eq!((again.ids.len(), again.already_known), (2, 1), "the rejection stays");
     const { assert!(PROPOSALS_REJECTED_MAX > PROPOSALS_WAITING_MAX) };
 }
 
-async fn numbers_are_not_given_twice((tasks, state): &TaskAndHistoryStores) {
+async fn proposal_numbers_are_not_reused((tasks, state): &TaskAndHistoryStores) {
     let ids = add(&**tasks, &[proposal("a", &["one"])]).await;
     prune(&**state, LATE).await;
     assert_eq!(visible(&**tasks, &["one"]).await, []);

@@ -1,4 +1,4 @@
-//! Claims about order and about what is read of a task.
+//! Tests of the order and the content of tasks.
 
 use state::{
     EnqueueResult, NewTask, OwnerFilter, Status, TaskCount, TaskKind, TaskOutcome, TaskQuery,
@@ -13,19 +13,19 @@ use super::rows::{
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
     an_empty_queue_reads_as_empty(&make().await).await;
-    a_task_comes_back_whole(&*make().await.0).await;
+    a_task_is_read_as_it_was_queued(&*make().await.0).await;
     tasks_begin_in_order_of_arrival_in_each_workspace(&*make().await.0).await;
     order_is_by_arrival_when_the_clock_goes_back(&*make().await.0).await;
     no_task_is_begun_twice(&*make().await.0).await;
-    what_is_finished_stays_as_it_is(&*make().await.0).await;
-    a_task_that_waits_can_be_finished(&*make().await.0).await;
-    what_may_have_been_written_is_not_taken_back(&*make().await.0).await;
+    a_finished_task_never_changes(&*make().await.0).await;
+    a_queued_task_can_be_finished(&*make().await.0).await;
+    a_task_with_a_prepared_outcome_cannot_be_cancelled(&*make().await.0).await;
     an_id_is_used_once(&*make().await.0).await;
-    a_query_narrows_by_everything_it_names(&*make().await.0).await;
-    a_cursor_leads_through_all_of_them(&*make().await.0).await;
+    every_field_of_a_query_narrows_the_result(&*make().await.0).await;
+    pages_contain_every_task_once(&*make().await.0).await;
     counts_are_in_the_statistics(&make().await).await;
     tasks_are_counted_by_workspace_and_status(&*make().await.0).await;
-    what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(&*make().await.0).await;
+    old_finished_tasks_are_hidden_from_queries_and_can_be_dropped(&*make().await.0).await;
 }
 
 async fn an_empty_queue_reads_as_empty((tasks, state): &TaskAndHistoryStores) {
@@ -49,19 +49,19 @@ async fn an_empty_queue_reads_as_empty((tasks, state): &TaskAndHistoryStores) {
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
-async fn a_task_comes_back_whole(tasks: &dyn TaskStore) {
-    let made = NewTask {
+async fn a_task_is_read_as_it_was_queued(tasks: &dyn TaskStore) {
+    let new = NewTask {
         client: Some("client:1".to_owned()),
         request: "{\"content\":\"\u{1f9f6} 'quoted' $1\"}".to_owned(),
         ..new_task("forget", 1)
     };
     let mut row = TaskRow {
         seq: 1,
-        id: made.id.clone(),
-        workspace: made.workspace.clone(),
-        kind: made.kind,
-        client: made.client.clone(),
-        request: made.request.clone(),
+        id: new.id.clone(),
+        workspace: new.workspace.clone(),
+        kind: new.kind,
+        client: new.client.clone(),
+        request: new.request.clone(),
         status: Status::Queued,
         attempts: 0,
         created_at: time(1),
@@ -69,8 +69,8 @@ async fn a_task_comes_back_whole(tasks: &dyn TaskStore) {
         outcome: None,
         change: None,
     };
-    let answer = tasks.enqueue(made, queue_limits()).await.unwrap();
-    assert_eq!(answer, EnqueueResult::Queued(row.clone()));
+    let result = tasks.enqueue(new, queue_limits()).await.unwrap();
+    assert_eq!(result, EnqueueResult::Queued(row.clone()));
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
 
@@ -141,7 +141,7 @@ async fn no_task_is_begun_twice(tasks: &dyn TaskStore) {
     assert_eq!(begun.collect::<Vec<_>>(), ["remember-1"]);
 }
 
-async fn what_is_finished_stays_as_it_is(tasks: &dyn TaskStore) {
+async fn a_finished_task_never_changes(tasks: &dyn TaskStore) {
     let id = enqueue(tasks, new_task("remember", 1)).await.id;
     begin(tasks, 2).await;
     let timeout = task_outcome("failed", "{\"code\":\"timeout\"}");
@@ -159,7 +159,7 @@ async fn what_is_finished_stays_as_it_is(tasks: &dyn TaskStore) {
     assert_eq!(tasks.task(&id).await.unwrap(), Some(finished));
 }
 
-async fn a_task_that_waits_can_be_finished(tasks: &dyn TaskStore) {
+async fn a_queued_task_can_be_finished(tasks: &dyn TaskStore) {
     let id = enqueue(tasks, new_task("remember", 1)).await.id;
     let waiting = attempt(&id, 0);
     assert!(!tasks.prepare_outcome(waiting, "{}").await.unwrap(), "it does not run");
@@ -169,31 +169,31 @@ async fn a_task_that_waits_can_be_finished(tasks: &dyn TaskStore) {
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().attempts, 0);
 }
 
-async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn TaskStore) {
+async fn a_task_with_a_prepared_outcome_cannot_be_cancelled(tasks: &dyn TaskStore) {
     for second in 1..=3 {
         enqueue(tasks, new_task("remember", second)).await;
     }
     begin(tasks, 4).await;
-    let mut given_up = Vec::new();
+    let mut results = Vec::new();
     for id in ["remember-1", "remember-2", "remember-3", "remember-3"] {
         if id == "remember-2" {
             let begun = begin(tasks, 4).await;
             assert!(tasks.prepare_outcome(begun.attempt(), "{}").await.unwrap());
         }
         let cancelled = task_outcome("failed", "{\"code\":\"cancelled\"}");
-        given_up.push(tasks.cancel_task(id, cancelled, time(5)).await.unwrap());
+        results.push(tasks.cancel_task(id, cancelled, time(5)).await.unwrap());
     }
-    assert_eq!(given_up, [true, false, true, false]);
+    assert_eq!(results, [true, false, true, false]);
     assert!(!tasks.prepare_outcome(attempt("remember-1", 1), "{}").await.unwrap());
-    let mut left = Vec::new();
+    let mut rows = Vec::new();
     for id in ["remember-1", "remember-2", "remember-3"] {
         let task = tasks.task(id).await.unwrap().unwrap();
-        left.push((task.status, task.outcome.unwrap(), task.request, task.updated_at));
+        rows.push((task.status, task.outcome.unwrap(), task.request, task.updated_at));
     }
     let cancelled =
         |status: Status| (status, "{\"code\":\"cancelled\"}".to_owned(), "{}".to_owned(), time(5));
     let running = (Status::Running, "{}".to_owned(), new_task("remember", 2).request, time(4));
-    assert_eq!(left, [cancelled(Status::Failed), running, cancelled(Status::Failed)]);
+    assert_eq!(rows, [cancelled(Status::Failed), running, cancelled(Status::Failed)]);
     assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);
 }
 
@@ -204,7 +204,7 @@ async fn an_id_is_used_once(tasks: &dyn TaskStore) {
     assert_eq!(tasks.task(&first.id).await.unwrap(), Some(first));
 }
 
-async fn a_query_narrows_by_everything_it_names(tasks: &dyn TaskStore) {
+async fn every_field_of_a_query_narrows_the_result(tasks: &dyn TaskStore) {
     let owned = |task: NewTask| NewTask { client: Some("c".to_owned()), ..task };
     for task in [
         new_task("remember", 1),
@@ -243,20 +243,20 @@ async fn a_query_narrows_by_everything_it_names(tasks: &dyn TaskStore) {
     .await;
 }
 
-async fn a_cursor_leads_through_all_of_them(tasks: &dyn TaskStore) {
+async fn pages_contain_every_task_once(tasks: &dyn TaskStore) {
     for second in 1..=5 {
         enqueue(tasks, new_task("remember", second)).await;
     }
     let mut query = TaskQuery { max: 2, ..TaskQuery::default() };
-    let mut seen = Vec::new();
+    let mut ids = Vec::new();
     loop {
         let page = tasks.tasks(&query).await.unwrap();
         let Some(last) = page.last() else { break };
         query.before = Some(last.seq);
-        seen.extend(page.into_iter().map(|task| task.id));
+        ids.extend(page.into_iter().map(|task| task.id));
     }
-    seen.reverse();
-    assert_eq!(seen, task_ids(tasks).await);
+    ids.reverse();
+    assert_eq!(ids, task_ids(tasks).await);
 }
 
 async fn counts_are_in_the_statistics((tasks, state): &TaskAndHistoryStores) {
@@ -287,9 +287,7 @@ async fn tasks_are_counted_by_workspace_and_status(tasks: &dyn TaskStore) {
     assert_eq!(tasks.count_tasks(time(9)).await.unwrap(), expected);
 }
 
-async fn what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(
-    tasks: &dyn TaskStore,
-) {
+async fn old_finished_tasks_are_hidden_from_queries_and_can_be_dropped(tasks: &dyn TaskStore) {
     for second in 1..=4 {
         enqueue(tasks, new_task("remember", second)).await;
     }
@@ -307,7 +305,7 @@ async fn what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(
     };
     let all = ["remember-4", "remember-3", "remember-2", "remember-1"];
     assert_eq!(since(5).await, all);
-    assert_eq!(since(6).await, all[..3], "what waits is always found");
+    assert_eq!(since(6).await, all[..3], "queued tasks are always found");
     assert_eq!(since(99).await, all[..1]);
     let counted = [count("here", "completed", 1), count("here", "queued", 1)];
     assert_eq!(tasks.count_tasks(time(7)).await.unwrap(), counted);

@@ -1,4 +1,4 @@
-//! Claims about what is left of a task whose runner died, and about trying again.
+//! Tests of recovering a task after its runner died, and of retrying it.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use super::super::state::{time, write};
 use super::rows::{TaskAndHistoryStores, attempt, begin, enqueue, new_task, task_outcome};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
-    a_task_says_whether_history_has_a_change_of_it(&make().await).await;
-    a_change_that_is_taken_back_is_none(&make().await).await;
-    what_is_put_back_comes_first_again(&*make().await.0).await;
-    history_keeps_the_change_of_a_task_that_runs(&make().await).await;
-    a_second_opening_finds_what_the_first_left(&make().await).await;
-    an_attempt_that_was_overtaken_says_nothing_more(&*make().await.0).await;
-    only_the_attempt_that_runs_records_a_change(&make().await).await;
+    a_task_names_its_change_in_history(&make().await).await;
+    an_aborted_change_is_no_longer_named(&make().await).await;
+    a_requeued_task_keeps_its_position(&*make().await.0).await;
+    pruning_keeps_the_change_of_a_running_task(&make().await).await;
+    a_reopened_store_has_the_running_task_and_its_outcome(&make().await).await;
+    a_stale_attempt_has_no_effect(&*make().await.0).await;
+    only_the_running_attempt_may_record_a_change(&make().await).await;
 }
 
 async fn record(state: &dyn HistoryStore, path: &str, task: &str) -> ChangeId {
     state.record(write("one", path, path).task(task).build()).await.unwrap()
 }
 
-async fn a_task_says_whether_history_has_a_change_of_it((tasks, state): &TaskAndHistoryStores) {
+async fn a_task_names_its_change_in_history((tasks, state): &TaskAndHistoryStores) {
     enqueue(&**tasks, new_task("remember", 1)).await;
     enqueue(&**tasks, new_task("remember", 2)).await;
     let id = begin(&**tasks, 3).await.id;
@@ -39,7 +39,7 @@ async fn a_task_says_whether_history_has_a_change_of_it((tasks, state): &TaskAnd
     assert_eq!(state.changes(&query).await.unwrap().len(), 2);
 }
 
-async fn a_change_that_is_taken_back_is_none((tasks, state): &TaskAndHistoryStores) {
+async fn an_aborted_change_is_no_longer_named((tasks, state): &TaskAndHistoryStores) {
     enqueue(&**tasks, new_task("remember", 1)).await;
     let id = begin(&**tasks, 2).await.id;
     let change = record(&**state, "a.md", &id).await;
@@ -47,7 +47,7 @@ async fn a_change_that_is_taken_back_is_none((tasks, state): &TaskAndHistoryStor
     assert_eq!(tasks.running("here").await.unwrap()[0].change, None);
 }
 
-async fn what_is_put_back_comes_first_again(tasks: &dyn TaskStore) {
+async fn a_requeued_task_keeps_its_position(tasks: &dyn TaskStore) {
     for second in 1..=2 {
         enqueue(tasks, new_task("remember", second)).await;
     }
@@ -56,14 +56,14 @@ async fn what_is_put_back_comes_first_again(tasks: &dyn TaskStore) {
     assert!(tasks.requeue(first.attempt(), time(4)).await.unwrap());
     (first.status, first.updated_at) = (Status::Queued, time(4));
     assert_eq!(tasks.task(&first.id).await.unwrap().unwrap(), first);
-    assert!(!tasks.requeue(first.attempt(), time(5)).await.unwrap(), "it waits already");
+    assert!(!tasks.requeue(first.attempt(), time(5)).await.unwrap(), "it is queued already");
     (first.status, first.attempts, first.updated_at) = (Status::Running, 2, time(6));
     assert_eq!(begin(tasks, 6).await, first);
     tasks.finish_task(first.attempt(), task_outcome("failed", "{}"), time(7)).await.unwrap();
     assert_eq!(begin(tasks, 7).await.id, "remember-2");
 }
 
-async fn history_keeps_the_change_of_a_task_that_runs((tasks, state): &TaskAndHistoryStores) {
+async fn pruning_keeps_the_change_of_a_running_task((tasks, state): &TaskAndHistoryStores) {
     enqueue(&**tasks, new_task("remember", 1)).await;
     let id = begin(&**tasks, 2).await.id;
     let change = record(&**state, "a.md", &id).await;
@@ -76,7 +76,9 @@ async fn history_keeps_the_change_of_a_task_that_runs((tasks, state): &TaskAndHi
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().change, None);
 }
 
-async fn a_second_opening_finds_what_the_first_left((tasks, state): &TaskAndHistoryStores) {
+async fn a_reopened_store_has_the_running_task_and_its_outcome(
+    (tasks, state): &TaskAndHistoryStores,
+) {
     for second in 1..=3 {
         enqueue(&**tasks, new_task("remember", second)).await;
     }
@@ -93,7 +95,7 @@ async fn a_second_opening_finds_what_the_first_left((tasks, state): &TaskAndHist
     assert_eq!(begin(&**tasks, 5).await.id, "remember-2");
 }
 
-async fn an_attempt_that_was_overtaken_says_nothing_more(tasks: &dyn TaskStore) {
+async fn a_stale_attempt_has_no_effect(tasks: &dyn TaskStore) {
     enqueue(tasks, new_task("remember", 1)).await;
     let first = begin(tasks, 2).await;
     assert!(tasks.requeue(first.attempt(), time(3)).await.unwrap());
@@ -113,7 +115,7 @@ async fn an_attempt_that_was_overtaken_says_nothing_more(tasks: &dyn TaskStore) 
     );
 }
 
-async fn only_the_attempt_that_runs_records_a_change((tasks, state): &TaskAndHistoryStores) {
+async fn only_the_running_attempt_may_record_a_change((tasks, state): &TaskAndHistoryStores) {
     let record = async |path: &str, number| {
         let change = write("one", path, path).task("remember-1").attempt(number).build();
         state.record(change).await
@@ -128,12 +130,12 @@ async fn only_the_attempt_that_runs_records_a_change((tasks, state): &TaskAndHis
     record("overtaken.md", 1).await.unwrap_err();
     let change = record("a.md", 2).await.unwrap();
     record("twice.md", 2).await.unwrap_err();
-    assert!(!tasks.requeue(second.attempt(), time(5)).await.unwrap(), "it has changed something");
+    assert!(!tasks.requeue(second.attempt(), time(5)).await.unwrap(), "it has a change");
     tasks.finish_task(second.attempt(), task_outcome("completed", "{}"), time(5)).await.unwrap();
     record("late.md", 2).await.unwrap_err();
     assert_eq!(tasks.task("remember-1").await.unwrap().unwrap().change, Some(change));
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     let heads: Vec<_> = heads.iter().map(|head| head.path.as_str()).collect();
-    assert_eq!(heads, ["a.md"], "what was refused left nothing");
+    assert_eq!(heads, ["a.md"], "refused changes leave nothing");
     assert_eq!(state.stats().await.unwrap().open, 1);
 }

@@ -1,4 +1,4 @@
-//! Tasks as the claims of the suite need them.
+//! Builders and helpers for tests of tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use state::{
 
 use crate::conformance::state::time;
 
-/// A queue and the state on the same database.
+/// A task store and the history store on the same database.
 pub type TaskAndHistoryStores = (Arc<dyn TaskStore>, Arc<dyn HistoryStore>);
 
-/// Returns limits as a lane has them, with small numbers.
+/// Returns lane limits with small numbers.
 pub fn queue_limits() -> QueueLimits {
     QueueLimits {
         unfinished_max: 6,
@@ -22,7 +22,7 @@ pub fn queue_limits() -> QueueLimits {
     }
 }
 
-/// Returns a task of the kind of this word, without an owner, in the workspace `here`, made at this second.
+/// Returns a task of this kind without an owner, in the workspace `here`, created at this second.
 pub fn new_task(kind: &str, second: i64) -> NewTask {
     NewTask {
         id: format!("{kind}-{second}"),
@@ -34,22 +34,22 @@ pub fn new_task(kind: &str, second: i64) -> NewTask {
     }
 }
 
-/// Returns the end of a task of whose request nothing is kept.
+/// Returns the end of a task that keeps nothing of its request.
 pub fn task_outcome<'t>(status: &str, outcome: &'t str) -> TaskOutcome<'t> {
     TaskOutcome { status: status.parse().unwrap(), outcome, request: "{}" }
 }
 
-/// Returns this attempt at a task.
+/// Returns an attempt at a task.
 pub const fn attempt(task: &str, number: u32) -> Attempt<'_> {
     Attempt { task, number }
 }
 
-/// Returns the same task in another workspace.
+/// Returns the task in another workspace.
 pub(super) fn in_workspace(workspace: &str, task: NewTask) -> NewTask {
     NewTask { id: format!("{}-{workspace}", task.id), workspace: workspace.to_owned(), ..task }
 }
 
-/// Queues a task where there must be room.
+/// Queues a task; panics if the lane is full.
 pub(super) async fn enqueue(tasks: &dyn TaskStore, task: NewTask) -> TaskRow {
     match tasks.enqueue(task, queue_limits()).await.unwrap() {
         EnqueueResult::Queued(row) => row,
@@ -57,12 +57,12 @@ pub(super) async fn enqueue(tasks: &dyn TaskStore, task: NewTask) -> TaskRow {
     }
 }
 
-/// Begins the next task of the workspace `here`, which must be there.
+/// Begins the next task of the workspace `here`; panics if there is none.
 pub(super) async fn begin(tasks: &dyn TaskStore, second: i64) -> TaskRow {
     tasks.begin_next("here", time(second)).await.unwrap().unwrap()
 }
 
-/// Returns the ids of all tasks that are kept, oldest first.
+/// Returns the ids of all stored tasks, oldest first.
 pub(super) async fn task_ids(tasks: &dyn TaskStore) -> Vec<String> {
     let query = state::TaskQuery { max: usize::MAX, ..state::TaskQuery::default() };
     tasks.tasks(&query).await.unwrap().into_iter().rev().map(|task| task.id).collect()

@@ -1,4 +1,4 @@
-//! Claims about sessions, clients and runs.
+//! Tests of sessions, clients, runs and model work.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::rows::{
 };
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
-    a_session_is_there_until_it_is_ended(&*make().await.0).await;
+    a_session_exists_until_it_is_ended(&*make().await.0).await;
     a_client_belongs_to_its_workspace(&*make().await.0).await;
-    sessions_come_oldest_first(&*make().await.0).await;
+    sessions_are_listed_oldest_first(&*make().await.0).await;
     a_session_id_is_used_once(&*make().await.0).await;
-    runs_tell_of_each_attempt(&*make().await.0).await;
-    what_models_did_is_listed_and_summed(&*make().await.0).await;
-    runs_go_with_their_task(&make().await).await;
+    each_attempt_has_a_run(&*make().await.0).await;
+    model_work_is_listed_and_summed(&*make().await.0).await;
+    runs_are_dropped_with_their_task(&make().await).await;
 }
 
 /// Returns a session of the client `c-<id>`.
@@ -29,7 +29,7 @@ pub(super) fn session(id: &str, workspace: &str, second: i64) -> SessionRow {
     }
 }
 
-async fn a_session_is_there_until_it_is_ended(tasks: &dyn TaskStore) {
+async fn a_session_exists_until_it_is_ended(tasks: &dyn TaskStore) {
     let one = session("one", "here", 1);
     tasks.add_session(one.clone()).await.unwrap();
     tasks.add_session(session("two", "here", 2)).await.unwrap();
@@ -43,14 +43,14 @@ async fn a_session_is_there_until_it_is_ended(tasks: &dyn TaskStore) {
 
 async fn a_client_belongs_to_its_workspace(tasks: &dyn TaskStore) {
     tasks.add_session(session("one", "here", 1)).await.unwrap();
-    for (workspace, client, there) in
+    for (workspace, client, is_registered) in
         [("here", "c-one", true), ("there", "c-one", false), ("here", "C-ONE", false)]
     {
-        assert_eq!(tasks.has_client(workspace, client).await.unwrap(), there, "{client}");
+        assert_eq!(tasks.has_client(workspace, client).await.unwrap(), is_registered, "{client}");
     }
 }
 
-async fn sessions_come_oldest_first(tasks: &dyn TaskStore) {
+async fn sessions_are_listed_oldest_first(tasks: &dyn TaskStore) {
     for (id, workspace, second) in
         [("b", "here", 2), ("c", "here", 1), ("a", "here", 2), ("d", "there", 0)]
     {
@@ -78,7 +78,7 @@ fn run(task: &str, attempt: u32, second: i64) -> RunRow {
     }
 }
 
-async fn runs_tell_of_each_attempt(tasks: &dyn TaskStore) {
+async fn each_attempt_has_a_run(tasks: &dyn TaskStore) {
     let id = enqueue(tasks, new_task("remember", 1)).await.id;
     let mut runs = [run(&id, 1, 2), run(&id, 2, 3)];
     for run in runs.iter().rev() {
@@ -88,13 +88,13 @@ async fn runs_tell_of_each_attempt(tasks: &dyn TaskStore) {
     runs[1].ended_at = Some(time(4));
     runs[1].outcome = Some("{\"turns\":1}".to_owned());
     assert_eq!(tasks.runs(&id).await.unwrap(), runs);
-    // A power cut took the first attempt back, and it is made again.
+    // After a power cut undid the first attempt, it is recorded again.
     runs[0] = run(&id, 1, 9);
     tasks.add_run(runs[0].clone()).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap(), runs);
 }
 
-async fn what_models_did_is_listed_and_summed(tasks: &dyn TaskStore) {
+async fn model_work_is_listed_and_summed(tasks: &dyn TaskStore) {
     assert_eq!(tasks.model_work(None, None, 9).await.unwrap(), []);
     assert_eq!(tasks.background_tokens(time(0)).await.unwrap(), 0);
     let row = |number: u64, background| ModelWorkRow {
@@ -116,7 +116,7 @@ async fn what_models_did_is_listed_and_summed(tasks: &dyn TaskStore) {
     assert_eq!(tasks.background_tokens(time(2)).await.unwrap(), 30);
 }
 
-async fn runs_go_with_their_task((tasks, state): &TaskAndHistoryStores) {
+async fn runs_are_dropped_with_their_task((tasks, state): &TaskAndHistoryStores) {
     let id = enqueue(&**tasks, new_task("remember", 1)).await.id;
     begin(&**tasks, 2).await;
     tasks.add_run(run(&id, 1, 2)).await.unwrap();
@@ -126,6 +126,6 @@ async fn runs_go_with_their_task((tasks, state): &TaskAndHistoryStores) {
     tasks.enqueue(new_task("remember", 9), limits).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap(), []);
     tasks.add_run(run(&id, 2, 9)).await.unwrap();
-    assert_eq!(tasks.runs(&id).await.unwrap(), [], "there is no task any more");
+    assert_eq!(tasks.runs(&id).await.unwrap(), [], "the task was dropped");
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
