@@ -1,5 +1,4 @@
-//! Whatever an instruction file says: what it asks to be imported stands where that is said, in order, and nothing
-//! overlaps.
+//! Imports of an instruction file: each is found at its place in the text, in order, and no two overlap.
 //!
 //! An input is the text of a file.
 
@@ -10,20 +9,23 @@ use memory::context_file::find_imports;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = str::from_utf8(bytes) else { return };
-    let (asked, _) = find_imports(text);
+    let (imports, _) = find_imports(text);
     let mut end = 0;
-    for one in &asked {
-        assert!(!one.candidates.is_empty(), "an import that cannot be read in any way");
+    for import in &imports {
+        assert!(!import.candidates.is_empty(), "an import without candidates");
         let mut furthest = end;
-        for reading in &one.candidates {
-            let written = text.get(reading.range.clone()).expect("a range of the text");
-            assert!(reading.range.start >= end, "imports overlap");
-            assert!(written.contains(reading.path.as_str()), "a path that is not written there");
-            assert!(!reading.path.is_empty() && !reading.path.contains('\n'), "no path");
-            furthest = furthest.max(reading.range.end);
+        for candidate in &import.candidates {
+            let written = text.get(candidate.range.clone()).expect("a range of the text");
+            assert!(candidate.range.start >= end, "imports overlap");
+            assert!(written.contains(candidate.path.as_str()), "a path that is not in its range");
+            assert!(
+                !candidate.path.is_empty() && !candidate.path.contains('\n'),
+                "an invalid path"
+            );
+            furthest = furthest.max(candidate.range.end);
         }
         end = furthest;
     }
-    // What is found does not hang on what follows a line that ends the text.
-    assert_eq!(find_imports(text), (asked, find_imports(text).1), "two looks differ");
+    // The result depends on the text alone.
+    assert_eq!(find_imports(text), (imports, find_imports(text).1), "two results differ");
 });

@@ -1,8 +1,8 @@
-//! Whatever is remembered, asked for or lies in a memory: what is kept can be read back and is no larger than a
-//! memory may be, a pinned memory loses nothing, and a dream has nothing left to do after itself.
+//! The rule curator on any input: written memories are within the size limit, pinned memories are not changed by forget
+//! and dream, and repeated dreams come to an end.
 //!
-//! An input is three texts that zero bytes part: what is said, what is asked to be forgotten, and the bodies of
-//! memories, each again parted by a line `%%`.
+//! An input is three texts separated by zero bytes: the text to remember, the query to forget, and the bodies of
+//! memories. Messages and bodies are separated by a line `%%`.
 
 #![no_main]
 
@@ -21,17 +21,17 @@ use crate::agents::rules::{
     EntryDates, ParsedText, Snapshot, StoredMemory, dream, forget, remember,
 };
 
-/// These modules of the curator, which stand on `memory` alone: the whole of it would bring SQLite and
+/// The modules of the curator that depend on `memory` alone. The whole crate would bring in SQLite and
 /// take minutes to build.
 #[path = "../../crates/agents/src"]
-#[expect(dead_code, reason = "what only the port to a store uses")]
+#[expect(dead_code, reason = "used only by the port to a store")]
 mod agents {
     pub mod request;
     pub mod review;
     pub mod rules;
 }
 
-/// Dreams after which nothing is held back any more: each does at least one of a few memories.
+/// The maximum number of dreams until none is deferred: each handles at least one of the few memories.
 const DREAMS_MAX: usize = 64;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -51,29 +51,29 @@ fuzz_target!(|bytes: &[u8]| {
         time_zone: TimeZone::UTC,
     };
 
-    let asked = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
-    if let Ok(done) = remember(&snapshot, &asked, &Screen::default()) {
+    let request = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
+    if let Ok(done) = remember(&snapshot, &request, &Screen::default()) {
         for edit in &done.edits {
             let CuratorEdit::Write { text, .. } = edit else {
                 panic!("remembering removes a memory")
             };
             assert!(text.len() <= MEMORY_BYTES_MAX);
-            // Headings alone are no entries.
+            // Headings alone are not entries.
             assert!(!document::body(text).trim().is_empty());
         }
     }
-    let said = |(at, text): (usize, &str)| ReviewMessage {
-        id: at.to_string(),
+    let message = |(index, text): (usize, &str)| ReviewMessage {
+        id: index.to_string(),
         role: MessageRole::User,
         text: text.to_owned(),
     };
     let messages: Vec<ReviewMessage> =
-        asked.content.split("\n%%\n").enumerate().map(said).collect();
+        request.content.split("\n%%\n").enumerate().map(message).collect();
     let found = agents::rules::review(&messages, now, &TimeZone::UTC);
     assert!(found.len() <= FINDINGS_MAX);
     let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
     check_pins(&snapshot, &done.edits);
-    // One dream may add only so much, and holds the rest back for the next one. The last one is over.
+    // One dream changes a limited number of memories and defers the rest to the next one.
     let mut dreaming = snapshot.clone();
     for _ in 0..DREAMS_MAX {
         let dreamt = dream(&dreaming);
@@ -83,7 +83,7 @@ fuzz_target!(|bytes: &[u8]| {
             break;
         }
     }
-    assert_eq!(dream(&dreaming).edits, [], "a dream is over");
+    assert_eq!(dream(&dreaming).edits, [], "a last dream changes nothing");
 });
 
 fn stored((index, body): (usize, &str)) -> StoredMemory {
@@ -101,18 +101,19 @@ fn stored((index, body): (usize, &str)) -> StoredMemory {
 }
 
 fn check_pins(snapshot: &Snapshot, edits: &[CuratorEdit]) {
-    let pinned =
-        |path: &MemoryPath| snapshot.memories.iter().any(|one| one.path == *path && one.pinned);
+    let pinned = |path: &MemoryPath| {
+        snapshot.memories.iter().any(|memory| memory.path == *path && memory.pinned)
+    };
     assert!(!edits.iter().any(|edit| pinned(edit.path())));
 }
 
 fn edited(snapshot: &Snapshot, edits: &[CuratorEdit]) -> Snapshot {
     let mut snapshot = snapshot.clone();
     for edit in edits {
-        let place = snapshot.memories.iter().position(|one| one.path == *edit.path());
-        match (edit, place) {
-            (CuratorEdit::Write { text, .. }, Some(place)) => {
-                snapshot.memories[place].text = text.as_str().into();
+        let index = snapshot.memories.iter().position(|memory| memory.path == *edit.path());
+        match (edit, index) {
+            (CuratorEdit::Write { text, .. }, Some(index)) => {
+                snapshot.memories[index].text = text.as_str().into();
             }
             (CuratorEdit::Write { path, text }, None) => snapshot.memories.push(StoredMemory {
                 path: path.clone(),
@@ -123,8 +124,8 @@ fn edited(snapshot: &Snapshot, edits: &[CuratorEdit]) -> Snapshot {
                 influenced: false,
                 written_by_review: false,
             }),
-            (CuratorEdit::Remove { .. }, place) => {
-                drop(snapshot.memories.remove(place.expect("only what is there is removed")));
+            (CuratorEdit::Remove { .. }, index) => {
+                drop(snapshot.memories.remove(index.expect("only an existing memory is removed")));
             }
         }
     }

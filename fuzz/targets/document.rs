@@ -1,5 +1,5 @@
-//! Any bytes have a head; the entries of any text are disjoint, and one can be taken out without
-//! touching the rest; a field that is set can be read back.
+//! Parsing of any bytes: a header is always found, and the entries of a text are disjoint. An entry can be removed
+//! without changing the rest, and a field that is set can be read back.
 
 #![no_main]
 
@@ -8,16 +8,16 @@ use memory::document::{body, description_line, entries, parse_header, set_field,
 
 fuzz_target!(|bytes: &[u8]| {
     let described = parse_header(bytes).description;
-    assert_eq!(description_line(&described), described, "it is one short line already");
+    assert_eq!(description_line(&described), described, "a description is one short line");
     let Ok(text) = str::from_utf8(bytes) else { return };
     if text.contains('\0') {
-        return; // no text, as the store sees it: it is never edited
+        return; // not a text for the store, so it is never edited
     }
     let entries = entries(text);
     assert!(entries.is_sorted_by(|a, b| a.range.end <= b.range.start));
     for entry in &entries {
-        let taken = text.get(entry.range.clone()).expect("whole characters");
-        assert_eq!(without_entry(text, entry).len(), text.len() - taken.len());
+        let removed = text.get(entry.range.clone()).expect("whole characters");
+        assert_eq!(without_entry(text, entry).len(), text.len() - removed.len());
     }
     let named = set_field(text, "name", "set: by \"fuzz\"");
     assert_eq!(parse_header(named.as_bytes()).name.as_deref(), Some("set: by \"fuzz\""));

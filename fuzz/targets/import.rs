@@ -1,7 +1,7 @@
-//! Any folder can be planned for import: every planned path is a memory path of its own, and no text
-//! is over the cap.
+//! Import plans for any folder: every planned path is valid and unique, and no text
+//! is over the size limit.
 //!
-//! An input is a list of files: blocks that a zero byte parts, each with the path on its first line.
+//! An input is a list of files: blocks separated by a zero byte, each with the path on its first line.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use memory::path::RelativePath;
 
 use crate::engine::import::{Format, SourceFile, plan};
 
-/// This one module of the engine, which stands on `memory` alone: the whole of it would bring SQLite
+/// The one module of the engine that depends on `memory` alone. The whole crate would bring in SQLite
 /// and take minutes to build.
 #[path = "../../crates/engine/src"]
 mod engine {
@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     let detected = Format::detect(Path::new("notes"), &files);
     for format in [detected, Format::Folder, Format::ServerMemory] {
         let mut paths = BTreeSet::new();
-        for planned in plan(format, files.clone()).planned {
+        for planned in plan(format, files.clone()).memories {
             assert!(RelativePath::parse(&planned.path).is_ok(), "{}", planned.path);
             assert!(planned.text.len() <= MEMORY_BYTES_MAX);
             assert!(paths.insert(planned.path), "two memories at one path");

@@ -1,5 +1,5 @@
-//! Any text is a memory path or is refused; one that is accepted holds nothing that could climb, and
-//! is the same path when it is read again.
+//! Parsing of any text as a memory path: an accepted path has no segment that leads out of its folder, and
+//! its text parses to the same path.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Tells whether a segment names a visible file of its own folder.
+/// Checks whether a segment names a visible file in its folder.
 fn is_plain(segment: &str) -> bool {
     let is_hidden = segment.is_empty() || segment.starts_with('.') || segment.contains("..");
     !is_hidden && !segment.contains(['\\', '~', '\0', '\n'])

@@ -1,5 +1,5 @@
-//! Any text is screened in time, every finding lies within it, and what was there before an edit is
-//! not held against the edit.
+//! Screening of any text: it ends in time, every finding is within the text, and findings that existed before an edit
+//! do not count against the edit.
 
 #![no_main]
 

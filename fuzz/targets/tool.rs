@@ -1,4 +1,4 @@
-//! Any JSON that a model sends is a command or a refusal, and every refusal can be shown.
+//! Decoding of any JSON from a model: it is a command or a refusal, and every refusal can be rendered.
 
 #![no_main]
 

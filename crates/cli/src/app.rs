@@ -1,7 +1,7 @@
-//! From flags, settings, environment and current folder to an engine and the memories it gives out.
+//! The setup of a command: builds the engine from flags, settings, environment and current folder.
 //!
-//! The only reader of settings and environment. Nothing is opened before a command asks for it, so
-//! that `lukasa --help` and completions cost nothing.
+//! Only this module reads settings and environment variables. Nothing is opened before a command needs it, so
+//! that `lukasa --help` and completions are fast.
 
 use std::path::{Path, PathBuf};
 
@@ -41,42 +41,42 @@ pub(crate) use settings::{
 
 use self::features::FeatureConfig;
 
-/// The folder of this product inside the folders of the system.
+/// The name of Lukasa's folder inside the folders of the system.
 const NAME: &str = "lukasa";
 
-/// Everything a command needs.
+/// The context of a command.
 pub(crate) struct App {
-    /// Where results and notes go.
+    /// The printer of results and notes.
     pub(crate) output: Output,
-    /// What was asked for beside the command.
+    /// The global flags.
     pub(crate) globals: Globals,
-    /// Where memories, state and settings lie.
+    /// The folders of memories and state.
     pub(crate) folders: BaseFolders,
-    /// What Ctrl-C does.
+    /// The handling of signals.
     pub(crate) interrupts: Interrupts,
-    /// The library.
+    /// The engine, built from the settings.
     pub(crate) engine: Engine,
-    /// What settings and environment say of features.
+    /// The features in settings and environment.
     pub(crate) features: FeatureConfig,
-    /// What settings say of where tasks are done.
+    /// The settings of task runners.
     pub(crate) runners: RunnerConfig,
-    /// What the flags mount.
+    /// The roots that the flags select.
     pub(crate) binding: BindingRequest,
 }
 
-/// What a shell that completes a word looks with.
+/// The context of completions and hooks: no output, no signals, and read-only unless opened for writing.
 pub(crate) struct ReadOnlyApp {
-    /// The memories that the flags mount.
+    /// The memories that the flags select.
     pub(crate) memories: Memories,
-    /// The library.
+    /// The engine, built from the settings.
     pub(crate) engine: Engine,
-    /// Where memories and state lie.
+    /// The folders of memories and state.
     pub(crate) folders: BaseFolders,
     binding: BindingRequest,
 }
 
 impl ReadOnlyApp {
-    /// Reads settings and environment as a command would.
+    /// Reads settings and environment like a command, and opens the engine for reading.
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
         Self::with(globals, Engine::open_read_only)
     }
@@ -85,35 +85,35 @@ impl ReadOnlyApp {
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,
     ) -> Result<Self, Failure> {
-        // Whoever ends at once hears no endpoint's answer, so nothing is sent there.
+        // The process ends before an endpoint could answer, so no request is sent.
         let open = |config| open(Config { embeddings: None, ..config });
         let AppParts { engine, binding, folders, .. } = AppParts::with(globals, open)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
         Ok(Self { memories, engine, folders, binding })
     }
 
-    /// The same for somebody who may have to write.
+    /// Reads settings and environment like a command, and opens the engine for writing.
     pub(crate) fn for_writing(globals: &Globals) -> Result<Self, Failure> {
         Self::with(globals, Engine::open)
     }
 
-    /// Tells whether any of these features is on, so that there may be something to say.
+    /// Checks whether any of these features is on.
     pub(crate) fn has_any_feature(&self, features: &[Feature]) -> bool {
         let on = self.memories.features();
         features.iter().any(|feature| on.has(*feature))
     }
 
-    /// Returns the workspace that the flags and the current folder mean.
+    /// Returns the workspace that the flags and the current folder select.
     pub(crate) fn workspace(&self) -> Workspace {
         workspace(&self.binding)
     }
 
-    /// Returns the context files for its folder.
+    /// Returns the context files of the workspace's folder.
     pub(crate) fn context_files(&self) -> ContextFiles {
         self.engine.context_files(&self.workspace(), Caller::person("cli"))
     }
 
-    /// Reads a path as [`App::path`] does.
+    /// Parses a path like [`App::path`].
     pub(crate) fn path(&self, text: &str) -> Result<MemoryPath, Failure> {
         parse_path(text, layout(&self.binding))
     }
@@ -124,7 +124,7 @@ impl ReadOnlyApp {
     }
 }
 
-/// What settings, environment and flags come to.
+/// The values built from settings, environment and flags.
 struct AppParts {
     folders: BaseFolders,
     binding: BindingRequest,
@@ -135,8 +135,8 @@ struct AppParts {
 }
 
 impl App {
-    /// Reads settings and environment, and opens the engine. What fails is told through the output,
-    /// which is handed back.
+    /// Reads settings and environment, and opens the engine. A failure is returned with the output,
+    /// through which the caller prints it.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
         match AppParts::with(&globals, Engine::open) {
             Ok(AppParts { folders, binding, engine, features, runners, pager }) => {
@@ -158,47 +158,44 @@ impl App {
         }
     }
 
-    /// Returns the memories that the person at the command line may touch: all of this binding.
+    /// Returns the memories of the user at the command line: full access to this binding.
     pub(crate) fn memories(&self) -> Memories {
         self.memories_of(Provenance::person("cli"))
     }
 
-    /// Returns the memories with rules that only warn, since the person answers for the text.
-    pub(crate) fn memories_with(&self, answered: &AllowRules) -> Result<Memories, Failure> {
-        with_allowed_rules(self.memories(), answered)
+    /// Returns the memories with the allowed rules reduced to warnings.
+    pub(crate) fn memories_with(&self, allowed: &AllowRules) -> Result<Memories, Failure> {
+        with_allowed_rules(self.memories(), allowed)
     }
 
-    /// Returns the memories with changes that say this about themselves.
+    /// Returns the memories with this provenance of changes.
     pub(crate) fn memories_of(&self, provenance: Provenance) -> Memories {
         let caller = Caller::new(AgentClass::Exec, provenance);
         self.engine.memories(&self.binding, caller)
     }
 
-    /// Returns the context files for the current folder, with rules that only warn.
-    pub(crate) fn context_files_with(
-        &self,
-        answered: &AllowRules,
-    ) -> Result<ContextFiles, Failure> {
+    /// Returns the context files of the current folder, with the allowed rules reduced to warnings.
+    pub(crate) fn context_files_with(&self, allowed: &AllowRules) -> Result<ContextFiles, Failure> {
         let files = self.engine.context_files(&self.workspace(), Caller::person("cli"));
-        files.with_allowed_rules(&answered.rules).map_err(|error| unknown_rule(&error))
+        files.with_allowed_rules(&allowed.rules).map_err(|error| unknown_rule(&error))
     }
 
-    /// Returns the workspace that the flags and the current folder mean.
+    /// Returns the workspace that the flags and the current folder select.
     pub(crate) fn workspace(&self) -> Workspace {
         workspace(&self.binding)
     }
 
-    /// Synchronizes files and closes the state. Without this nothing is lost, only settled later.
+    /// Synchronizes files and closes the state. Without this no data is lost; the next process completes it.
     pub(crate) async fn close(&self) {
         self.engine.close().await;
     }
 
-    /// Reads a path argument: virtual (`/memories/global/a.md`) or short (`global/a.md`).
+    /// Parses a path argument: virtual (`/memories/global/a.md`) or short (`global/a.md`).
     pub(crate) fn path(&self, text: &str) -> Result<MemoryPath, Failure> {
         parse_path(text, layout(&self.binding))
     }
 
-    /// Waits for the store, with a sign of life when it takes long.
+    /// Awaits a future, with a spinner if it takes long.
     pub(crate) async fn wait_with_progress<T>(
         &self,
         doing: &str,
@@ -207,13 +204,13 @@ impl App {
         progress::with_spinner(doing, self.shows_progress(), future).await
     }
 
-    /// Waits for a write, which Ctrl-C does not cut in two: once more does.
+    /// Awaits a write. Ctrl-C waits for its end; a second Ctrl-C does not.
     pub(crate) async fn finish_write<T>(&self, doing: &str, future: impl Future<Output = T>) -> T {
         let _finishing = self.interrupts.defer_for_write();
         self.wait_with_progress(doing, future).await
     }
 
-    /// Tells whether somebody looks who wants to know how far we are.
+    /// Checks whether progress is shown: on a terminal, and not with `--quiet` or `--json`.
     pub(crate) fn shows_progress(&self) -> bool {
         self.output.note_style.terminal && !self.globals.quiet && !self.globals.json
     }
@@ -224,10 +221,10 @@ impl AppParts {
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,
     ) -> Result<Self, Failure> {
-        let here = current_folder();
-        let (folders, settings_file) = folders(here.as_deref().unwrap_or(Path::new("")))?;
+        let current = current_folder();
+        let (folders, settings_file) = folders(current.as_deref().unwrap_or(Path::new("")))?;
         let settings = ParsedSettings::read(&settings_file)?;
-        let binding = binding(globals, &settings, here.as_deref())?;
+        let binding = binding(globals, &settings, current.as_deref())?;
         let mut config = Config::new(folders.clone());
         if let Some(folder) = settings_file.parent() {
             folder.clone_into(&mut config.context.folder);
@@ -246,26 +243,27 @@ impl AppParts {
     }
 }
 
-/// Returns what time it is.
+/// Returns the current time.
 pub(crate) fn now() -> Timestamp {
     SystemClock.now()
 }
 
-/// Returns what is particular to a call from the command line: nothing.
+/// Returns the context of a call from the command line, which is empty.
 pub(crate) fn call() -> CallContext {
     CallContext::default()
 }
 
-/// Returns memories with rules that only warn.
+/// Returns memories with the allowed rules reduced to warnings.
 pub(crate) fn with_allowed_rules(
     memories: Memories,
-    answered: &AllowRules,
+    allowed: &AllowRules,
 ) -> Result<Memories, Failure> {
-    memories.with_allowed_rules(&answered.rules).map_err(|error| unknown_rule(&error))
+    memories.with_allowed_rules(&allowed.rules).map_err(|error| unknown_rule(&error))
 }
 
 fn unknown_rule(error: &UnknownRule) -> Failure {
-    Failure::usage(format!("--allow: {error}")).help("a refusal names the rule")
+    Failure::usage(format!("--allow: {error}"))
+        .help("use the name of a rule from a refusal, or a family of rules")
 }
 
 fn workspace(binding: &BindingRequest) -> Workspace {
@@ -294,7 +292,7 @@ fn parse_path(text: &str, layout: Layout) -> Result<MemoryPath, Failure> {
         .map_err(|error| Failure::from(memory::command::CommandError::from(error)))
 }
 
-/// Returns a variable of the environment that is set to something.
+/// Returns an environment variable, if it is set and not empty.
 #[expect(clippy::disallowed_methods, reason = "this is the module that reads the environment")]
 fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
@@ -305,33 +303,33 @@ pub(crate) fn token() -> Option<String> {
     variable("LUKASA_TOKEN").and_then(|token| token.into_string().ok())
 }
 
-/// Returns the variables of the environment that say where memories, state and settings lie.
+/// Returns the environment variables that set the folders of memories, state and settings, with absolute paths.
 pub(crate) fn folder_variables() -> Vec<(&'static str, PathBuf)> {
     let names = ["LUKASA_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
-    let here = current_folder().unwrap_or_default();
-    let set = |name: &'static str| variable(name).map(|value| (name, absolute(&here, value)));
+    let current = current_folder().unwrap_or_default();
+    let set = |name: &'static str| variable(name).map(|value| (name, absolute(&current, value)));
     names.into_iter().filter_map(set).collect()
 }
 
-/// Returns the person's home folder, and the system's folder for their settings.
+/// Returns the home folder of the user, and the configuration folder.
 pub(crate) fn system_folders() -> Result<(PathBuf, PathBuf), Failure> {
     let system = etcetera::choose_base_strategy()
-        .map_err(|_| Failure::usage("no home folder is known to this system"))?;
+        .map_err(|_| Failure::usage("cannot find the home folder"))?;
     let config = below_home("XDG_CONFIG_HOME").unwrap_or_else(|| system.config_dir());
     Ok((system.home_dir().to_owned(), config))
 }
 
-/// Returns the folder of the state, without looking at settings.
+/// Returns the state folder, without reading settings.
 pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
     let (folders, _) = folders(&current_folder().unwrap_or_default())?;
     Ok(folders.state)
 }
 
-/// Returns where agents keep their settings.
+/// Returns the folders of agents and their settings.
 pub(crate) fn agent_homes() -> Result<AgentDirs, Failure> {
     let (home, config) = system_folders()?;
-    let here = current_folder().unwrap_or_default();
-    let set = |name: &str| variable(name).map(|value| absolute(&here, value));
+    let current = current_folder().unwrap_or_default();
+    let set = |name: &str| variable(name).map(|value| absolute(&current, value));
     Ok(AgentDirs {
         claude: set("CLAUDE_CONFIG_DIR"),
         codex: set("CODEX_HOME"),
@@ -351,32 +349,32 @@ pub(crate) fn agent_homes() -> Result<AgentDirs, Failure> {
     })
 }
 
-/// Returns the program that runs, by its whole path.
+/// Returns the absolute path of this program.
 pub(crate) fn this_program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::file("find the program to start", Path::new(NAME), &error))
 }
 
-/// Returns the words that the program was called with, its own name first.
+/// Returns the arguments of the program, its own name first.
 pub(crate) fn raw_args() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os()
 }
 
-/// Returns the current folder; `None` if it was removed. Memories of the person are used without one.
-#[expect(clippy::disallowed_methods, reason = "this is the module that asks where it is")]
+/// Returns the current folder; `None` if it was removed. Global memories are usable without one.
+#[expect(clippy::disallowed_methods, reason = "this is the module that reads the current folder")]
 pub(crate) fn current_folder() -> Option<PathBuf> {
     std::env::current_dir().ok()
 }
 
-/// Returns where memories and state lie, and the settings file.
-fn folders(here: &Path) -> Result<(BaseFolders, PathBuf), Failure> {
+/// Returns the folders of memories and state, and the path of the settings file.
+fn folders(current: &Path) -> Result<(BaseFolders, PathBuf), Failure> {
     if let Some(home) = variable("LUKASA_HOME") {
-        let home = absolute(here, home);
+        let home = absolute(current, home);
         let folders = BaseFolders { state: home.join("state"), data: home.clone() };
         return Ok((folders, home.join("config.toml")));
     }
     let system = etcetera::choose_base_strategy().map_err(|_| {
-        Failure::usage("no home folder is known to this system").help("set LUKASA_HOME to a folder")
+        Failure::usage("cannot find the home folder").help("set LUKASA_HOME to a folder")
     })?;
     let data = below_home("XDG_DATA_HOME").unwrap_or_else(|| system.data_dir()).join(NAME);
     let state = below_home("XDG_STATE_HOME").or_else(|| system.state_dir());
@@ -385,20 +383,20 @@ fn folders(here: &Path) -> Result<(BaseFolders, PathBuf), Failure> {
     Ok((BaseFolders { data, state }, config.join(NAME).join("config.toml")))
 }
 
-/// Returns the folder that a variable names with a leading `~/`. The system's conventions leave out such a
-/// value, since they expect that a shell expanded it.
+/// Returns the folder of a variable whose value starts with `~/`. The library for system folders ignores such a
+/// value, since it expects that a shell has expanded it.
 fn below_home(name: &str) -> Option<PathBuf> {
     let value = PathBuf::from(variable(name)?);
     value.starts_with("~").then(|| expand(value))
 }
 
-/// Returns a path from outside as an absolute one.
-fn absolute(here: &Path, path: impl Into<PathBuf>) -> PathBuf {
-    here.join(expand(path.into()))
+/// Returns an absolute path, with `~` expanded.
+fn absolute(current: &Path, path: impl Into<PathBuf>) -> PathBuf {
+    current.join(expand(path.into()))
 }
 
-/// Returns a path with the person's home in the place of a leading `~`: where a client starts this program from its
-/// settings, no shell has done that.
+/// Expands a leading `~` of a path to the home folder. A client that starts this program from its settings uses no
+/// shell that would do so.
 pub(crate) fn expand(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), etcetera::home_dir()) {
         (Ok(below), Ok(home)) if below.as_os_str().is_empty() => home,
@@ -410,9 +408,9 @@ pub(crate) fn expand(path: PathBuf) -> PathBuf {
 fn binding(
     globals: &Globals,
     settings: &ParsedSettings,
-    here: Option<&Path>,
+    current: Option<&Path>,
 ) -> Result<BindingRequest, Failure> {
-    let absolute = |path: &PathBuf| absolute(here.unwrap_or(Path::new("")), path);
+    let absolute = |path: &PathBuf| absolute(current.unwrap_or(Path::new("")), path);
     let workspace = match globals.workspace_id.as_deref().map(str::parse::<WorkspaceId>) {
         Some(Err(error)) => return Err(Failure::usage(format!("--workspace-id: {error}"))),
         Some(Ok(id)) => WorkspaceChoice::Id(id),
@@ -424,7 +422,7 @@ fn binding(
             let real = files::real_path(&absolute(folder));
             Some(real.map_err(|error| Failure::file("use the project folder", folder, &error))?)
         }
-        None => here.map(Path::to_owned),
+        None => current.map(Path::to_owned),
     };
     let project_root = match globals.project_root.or(settings.project_root()) {
         None | Some(ProjectPlace::Repo) => ProjectRoot::Repo,
@@ -432,18 +430,18 @@ fn binding(
     };
     let flat = globals.flat.as_ref().map(absolute);
     if let Some(folder) = flat.as_ref().filter(|path| files::is_not_folder(path)) {
-        return Err(Failure::usage(format!("--flat: `{}` is no folder", folder.display())));
+        return Err(Failure::usage(format!("--flat: `{}` is not a folder", folder.display())));
     }
     Ok(BindingRequest { project_dir, project_root, workspace, flat, ..BindingRequest::default() })
 }
 
-/// Returns the person's editor as a shell reads it, if they named one.
+/// Returns the user's editor as a shell command, if one is set.
 pub(crate) fn editor() -> Option<String> {
     let set = variable("VISUAL").or_else(|| variable("EDITOR"));
     set.and_then(|editor| editor.into_string().ok())
 }
 
-/// Returns the person's pager; `None` when they want none.
+/// Returns the user's pager; `None` for `cat`.
 fn pager() -> Option<Pager> {
     let set = variable("LUKASA_PAGER").or_else(|| variable("PAGER"));
     match set.and_then(|pager| pager.into_string().ok()) {
@@ -463,11 +461,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_virtual_or_short() {
+    fn virtual_and_short_paths_are_parsed() {
         fn check(text: &str, layout: Layout, expected: Result<&str, &str>) {
             let read = match parse_path(text, layout) {
                 Ok(path) => Ok(path.to_string()),
-                Err(Failure::Message(told)) => Err(told.message),
+                Err(Failure::Message(error)) => Err(error.message),
                 Err(other) => panic!("{other:?}"),
             };
             assert_eq!(read.as_deref().map_err(String::as_str), expected, "{text}");

@@ -1,7 +1,7 @@
 //! The grammar of the command line: every command, flag, help text and example.
 //!
-//! Help, completions, manual pages and the generated reference all come from here. Nothing is done
-//! here: the values are read by [`compose`](crate::compose) and by the commands.
+//! Help, completions, manual pages and the generated reference are all derived from these types. This module
+//! runs nothing: the values are read by [`compose`](crate::compose) and by the commands.
 
 use std::path::PathBuf;
 
@@ -48,26 +48,27 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
 
-    /// `None` shows what there is.
+    /// `None` prints the overview.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
-/// The folder that an agent told its hook of.
+/// The state of the folder that an agent named to its hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AgentFolder {
-    /// The agent named one that exists, or none.
+    /// The agent named one existing folder, or none.
     #[default]
     Known,
-    /// It was removed, or there are several: there is no project, and that of the current folder is not meant.
+    /// The folder was removed, or there are several. There is no project then, and the project of the current folder
+    /// is not used instead.
     NoProject,
 }
 
-/// What every command understands.
+/// The options of every command.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Where")]
+#[command(next_help_heading = "Location")]
 pub(crate) struct Globals {
-    /// Take the project of DIR instead of the current folder's
+    /// Use the project that contains DIR
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
 
@@ -75,11 +76,11 @@ pub(crate) struct Globals {
     #[arg(skip)]
     pub(crate) agent_folder: AgentFolder,
 
-    /// Where project memories lie: `repo` in the checkout, `host` on this host only
+    /// Place of project memories: `repo` in the checkout, `host` on this host only
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) project_root: Option<ProjectPlace>,
 
-    /// Mount this workspace instead of the one of the git worktree
+    /// Use this workspace instead of that of the git worktree
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) workspace_id: Option<String>,
 
@@ -93,11 +94,11 @@ pub(crate) struct Globals {
     )]
     pub(crate) flat: Option<PathBuf>,
 
-    /// Print JSON: one value, or one a line for `log`, `grep`, `events`, `demo`
+    /// Print JSON: one value, or one value per line for `log`, `grep`, `events`, `demo`
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// When to use color; `always` colors and aligns what goes into a pipe too
+    /// When to use color; `always` also colors and aligns piped output
     #[arg(
         long,
         global = true,
@@ -107,7 +108,7 @@ pub(crate) struct Globals {
     )]
     pub(crate) color: clap::ColorChoice,
 
-    /// Print straight to the terminal
+    /// Do not use a pager
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) no_pager: bool,
 
@@ -115,12 +116,12 @@ pub(crate) struct Globals {
     #[arg(short, long, global = true, help_heading = "Output", conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Say more on stderr; twice for details
+    /// Print more on stderr; twice for details
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
 }
 
-/// Where project memories lie.
+/// The place of project memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ProjectPlace {
@@ -130,7 +131,7 @@ pub(crate) enum ProjectPlace {
     Host,
 }
 
-/// What to do. What each is for is said where its arguments are.
+/// The commands; the help of each one is on its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     #[command(visible_alias = "list")]
@@ -147,7 +148,7 @@ pub(crate) enum Command {
     Mv(Mv),
     Edit(Edit),
     Pin(Pin),
-    /// Keep memories in context no longer
+    /// Unpin memories
     Unpin(Pin),
     #[command(visible_alias = "search")]
     Grep(Grep),
@@ -163,18 +164,18 @@ pub(crate) enum Command {
     Pending(PendingArgs),
     Save(Save),
     Context(Context),
-    /// List the memories that models are given whole, warmest first
+    /// List memories included in full, most used first
     Hot,
     Trust(Trust),
     Accept(Accept),
     Workspace(WorkspaceArgs),
-    /// Show where memories lie and how much there is
+    /// Show the folders and sizes of memories
     Status,
-    /// Show what is switched on, and which setting says so
+    /// Show which features are on, and the setting that decides it
     ///
-    /// `[features]` in config.toml turns features on and off, `LUKASA_FEATURES` for one process
-    /// (`LUKASA_FEATURES=-recall,+page`), and `[workspace."ID".features]` off in one workspace. What is off leaves no trace
-    /// but this list. A daemon and an MCP server read it when they start.
+    /// `[features]` in config.toml turns features on and off. `LUKASA_FEATURES` does so for one process
+    /// (`LUKASA_FEATURES=-recall,+page`), and `[workspace."ID".features]` turns them off in one workspace. A feature that
+    /// is off appears only in this list. A daemon and an MCP server read the settings when they start.
     Features,
     Models(ModelsArgs),
     Runs(Runs),
@@ -203,8 +204,8 @@ pub(crate) enum Command {
 
 /// Print a memory
 ///
-/// Piped, the bytes are as they are on disk. On a terminal, control and invisible characters are
-/// shown instead of obeyed. Viewing is not counted as a use.
+/// Piped, the bytes are printed as they are on disk. On a terminal, control and invisible characters are
+/// escaped. Viewing is not counted as a use.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -212,10 +213,10 @@ Examples:
   lukasa view project/build.md --lines 10:20
   lukasa view project/build.md --lines 40:        from line 40 to the end")]
 pub(crate) struct View {
-    /// The memory
+    /// Path of the memory
     pub(crate) path: String,
 
-    /// Only lines A to B, counted from 1; either may be left out
+    /// Print only lines A to B, counted from 1; either may be left out
     #[arg(long, short, value_name = "A:B")]
     pub(crate) lines: Option<LineRange>,
 
@@ -224,9 +225,9 @@ pub(crate) struct View {
     pub(crate) number: bool,
 }
 
-/// Make a memory
+/// Create a memory
 ///
-/// The text comes from the argument (a final newline is added if it has none), from stdin when that
+/// The text comes from the argument (a final newline is added if it has none), from stdin if it
 /// is piped or TEXT is `-`, or from your editor.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -236,10 +237,10 @@ Examples:
   lukasa create workspace/plan.md         opens $VISUAL or $EDITOR
   lukasa create global/ci.md --allow secrets.assignment 'password = \"example-Pa55\"'")]
 pub(crate) struct Create {
-    /// Where: nothing may be there yet
+    /// Path of the new memory; must not exist
     pub(crate) path: String,
 
-    /// The text, or `-` for stdin
+    /// Text, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
 
@@ -247,29 +248,29 @@ pub(crate) struct Create {
     pub(crate) allow_rules: AllowRules,
 }
 
-/// What a person answers for.
+/// The screening rules that a person overrides.
 #[derive(Args, Debug, Default)]
 pub(crate) struct AllowRules {
-    /// Write it although RULE objects: a screening rule, as the refusal names it, or a family
+    /// Write even if screening rule RULE matches; a rule as the refusal names it, or a family of rules
     #[arg(long = "allow", value_name = "RULE")]
     pub(crate) rules: Vec<String>,
 }
 
 /// Replace a text that occurs exactly once
 ///
-/// Both texts are taken letter for letter. An empty NEW deletes the old text.
+/// Both texts are taken literally. An empty NEW deletes the old text.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa replace project/build.md 'uses npm' 'uses pnpm'
   lukasa replace global/prefs.md ', mostly' ''")]
 pub(crate) struct Replace {
-    /// The memory
+    /// Path of the memory
     pub(crate) path: String,
-    /// What is there
+    /// Text to replace
     #[arg(allow_hyphen_values = true)]
     pub(crate) old: String,
-    /// What shall be there instead
+    /// Replacement
     #[arg(allow_hyphen_values = true)]
     pub(crate) new: String,
 
@@ -284,12 +285,12 @@ Examples:
   lukasa insert global/prefs.md 0 '# Preferences'     at the top
   lukasa insert project/todo.md 3 < more.txt          after line 3")]
 pub(crate) struct Insert {
-    /// The memory
+    /// Path of the memory
     pub(crate) path: String,
-    /// After which line; 0 is the top
+    /// Line to insert after; 0 is the top
     #[arg(allow_negative_numbers = true)]
     pub(crate) line: i64,
-    /// The lines, or `-` for stdin
+    /// Lines to insert, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
 
@@ -299,15 +300,15 @@ pub(crate) struct Insert {
 
 /// Delete memories or folders
 ///
-/// Several paths are deleted together or not at all. Deleting a folder asks first, for it takes
-/// hidden files with it; `lukasa undo` brings every memory back. Without a terminal `-y` is needed.
+/// Several paths are deleted together or not at all. Deleting a folder asks first, because its
+/// hidden files are deleted too; `lukasa undo` restores every memory. Without a terminal `-y` is needed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa rm global/old.md project/older.md
-  lukasa rm -y workspace/drafts           without a question, and in scripts")]
+  lukasa rm -y workspace/drafts           without a question, as in scripts")]
 pub(crate) struct Rm {
-    /// Memories or folders
+    /// Paths of memories or folders
     #[arg(required = true)]
     pub(crate) paths: Vec<String>,
 
@@ -315,7 +316,7 @@ pub(crate) struct Rm {
     pub(crate) consent: Consent,
 }
 
-/// The consent to a command that takes text away.
+/// Consent to a command that removes text.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Consent {
     /// Do not ask; needed without a terminal and with `--json`
@@ -323,20 +324,20 @@ pub(crate) struct Consent {
     pub(crate) yes: bool,
 }
 
-/// Rename a memory or folder
+/// Rename or move a memory or folder
 ///
-/// Also moves it to another scope; history and pins go with it. When TO ends with a slash or is a scope, the name is
-/// kept and the folder changes.
+/// A move may go to another scope; history and pins move too. If TO ends with a slash or is a scope, the name stays
+/// the same and the folder changes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa mv global/notes.md global/tools/editor.md
   lukasa mv project/ci.md project/build/
-  lukasa mv workspace/plan.md project/            it outlives the workspace then")]
+  lukasa mv workspace/plan.md project/            keeps it beyond the workspace")]
 pub(crate) struct Mv {
-    /// The path that it has
+    /// Source path
     pub(crate) from: String,
-    /// The path that it gets
+    /// New path
     pub(crate) to: String,
 
     #[command(flatten)]
@@ -345,21 +346,21 @@ pub(crate) struct Mv {
 
 /// Edit a memory in your editor
 ///
-/// Opens $VISUAL, $EDITOR or vi on a private copy and saves what you leave there. Nothing is written
-/// when the editor fails or the text is unchanged. When somebody changed the memory meanwhile,
+/// Opens $VISUAL, $EDITOR or vi on a private copy and saves your text when the editor ends. Nothing is written
+/// if the editor fails or the text is unchanged. If the memory was changed in the meantime,
 /// nothing is overwritten: the difference is shown and your text is kept as a draft. A text that holds a secret is
-/// kept only if you say so, for a week; `lukasa doctor` lists drafts.
+/// kept only if you agree, for a week; `lukasa doctor` lists drafts.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa edit global/prefs.md
   VISUAL='code --wait' lukasa edit project/build.md
-  lukasa edit global/prefs.md --draft FILE        goes on with a draft that was kept")]
+  lukasa edit global/prefs.md --draft FILE        continues with a draft")]
 pub(crate) struct Edit {
-    /// The memory; made if it is not there
+    /// Path of the memory; created if it does not exist
     pub(crate) path: String,
 
-    /// Begin with the text of FILE, which an earlier edit kept
+    /// Start with the draft in FILE, kept by an earlier edit
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) draft: Option<PathBuf>,
 
@@ -367,33 +368,34 @@ pub(crate) struct Edit {
     pub(crate) allow_rules: AllowRules,
 }
 
-/// Keep memories in the agents' context
+/// Pin memories, which keeps them in the context of agents
 ///
-/// Pins are kept beside the memories, on this host only.
+/// Pins are stored outside of the memories, on this host only.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa pin global/prefs.md
   lukasa ls --json | jq -r '.memories[] | select(.pinned).path'")]
 pub(crate) struct Pin {
-    /// Memories
+    /// Paths of memories
     #[arg(required = true)]
     pub(crate) paths: Vec<String>,
 }
 
-/// Answer for memories that nobody here reviewed
+/// Review memories and accept them as trusted
 ///
-/// Such a memory came with a repository, or was written by an agent that had read one: models are not shown it unless they
-/// ask. Or a background review wrote it: no session begins with it. This shows it to you and asks; once you agree, it is
-/// trusted as what you wrote. No byte changes, and `lukasa undo` takes it back. Without a path, those that wait are listed.
+/// A memory needs a review if it came with a repository, or if an agent wrote it after reading one: models see it only
+/// if they ask for it. A memory that a background review wrote is left out at the start of sessions. This command shows
+/// each memory and asks. Once you agree, it is trusted like your own text. No byte changes, and `lukasa undo` takes the
+/// decision back. Without a path, the memories that need a review are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  lukasa accept                       what nobody reviewed
+  lukasa accept                       lists memories without a review
   lukasa accept project/build.md
-  lukasa accept project -y            everything in the project, unseen")]
+  lukasa accept project -y            all of the project, without showing it")]
 pub(crate) struct Accept {
-    /// Memories, or folders with all in them
+    /// Paths of memories, or of folders with all memories in them
     pub(crate) paths: Vec<String>,
 
     #[command(flatten)]
@@ -410,18 +412,18 @@ Examples:
   lukasa grep -i 'code style' project
   lukasa grep -E 'node (18|20)' -l")]
 pub(crate) struct Grep {
-    /// What to look for
+    /// Text to search for
     #[arg(allow_hyphen_values = true)]
     pub(crate) pattern: String,
 
-    /// A memory, folder or scope to search in
+    /// Memory, folder or scope to search in
     pub(crate) path: Option<String>,
 
-    /// PATTERN is a regular expression
+    /// Treat PATTERN as a regular expression
     #[arg(long, short = 'E')]
     pub(crate) regex: bool,
 
-    /// Letters match in either case
+    /// Ignore case
     #[arg(long, short)]
     pub(crate) ignore_case: bool,
 
@@ -429,7 +431,7 @@ pub(crate) struct Grep {
     pub(crate) print: GrepPrint,
 }
 
-/// What is printed of a match.
+/// The parts of a match to print.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct GrepPrint {
     /// Print line numbers
@@ -441,10 +443,10 @@ pub(crate) struct GrepPrint {
     pub(crate) files_with_matches: bool,
 }
 
-/// Show what was changed, newest first
+/// List changes, newest first
 ///
-/// Edits made outside of Lukasa are noticed first and listed too. With a path, a memory or folder is followed to the
-/// paths that it had before.
+/// Edits made outside of Lukasa are recorded first and listed too. With a path, a memory or folder is followed to its
+/// earlier paths.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -453,22 +455,22 @@ Examples:
   lukasa log --since 2026-11-01 --until 2026-11-08 -n 100
   lukasa log --json | jq -r .id")]
 pub(crate) struct Log {
-    /// Only changes of this memory, or below this folder
+    /// List only changes of this memory, or below this folder
     pub(crate) path: Option<String>,
 
-    /// Only changes of this task
+    /// List only changes of this task
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
     pub(crate) time_range: TimeRange,
 
-    /// At most N changes
+    /// List at most N changes
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     pub(crate) max: usize,
 }
 
-/// From when until when.
+/// A range of times; each end may be open.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TimeRange {
     /// Only changes at or after this time: `2h`, `3 days ago`, `2026-11-01`, `2026-11-01T08:00`
@@ -484,57 +486,57 @@ pub(crate) struct TimeRange {
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  lukasa show 42")]
 pub(crate) struct Show {
-    /// Its number, as `lukasa log` lists it
+    /// Number of the change, from `lukasa log`
     pub(crate) change: i64,
 }
 
-/// Show what a change did, or what became of a memory
+/// Show the difference that a change made
 ///
-/// With a change's number: what it did. With a memory: what its last change did to it. With a
-/// memory and a revision or change: the difference from there to what is there now. With nothing:
-/// what the newest change did.
+/// With the number of a change: its difference. With a memory: the difference of its last change. With a
+/// memory and a revision or change: the difference from there to the current text. Without arguments:
+/// the difference of the newest change.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa diff                        the newest change
   lukasa diff 42                     change 42
   lukasa diff global/prefs.md        the last change of that memory
-  lukasa diff global/prefs.md 42     from what change 42 left to what is there now")]
+  lukasa diff global/prefs.md 42     from the text after change 42 to the current one")]
 pub(crate) struct Diff {
-    /// A change's number or a memory
+    /// Number of a change, or path of a memory
     #[arg(value_name = "CHANGE|PATH")]
     pub(crate) subject: Option<String>,
 
-    /// A change's number, or a revision or its first digits, of the memory
+    /// Number of a change of the memory, or a revision or its first digits
     pub(crate) revision: Option<String>,
 }
 
-/// Take changes back
+/// Undo changes
 ///
-/// Alone, it shows the last change and asks whether to take it back. An undo is a change itself, so it
-/// can be undone. It is refused, and changes nothing, when a memory was changed since: the difference is
-/// shown instead. What a task did in another project or workspace stays, is named, and makes the exit
-/// status 1. Without a terminal `-y` is needed.
+/// Without arguments, it shows the last change and asks whether to undo it. An undo is a change itself, so it
+/// can be undone. It is refused, and changes nothing, if a memory was changed since: the difference is
+/// shown instead. Changes that a task made in another project or workspace stay; they are named, and the exit
+/// status is 1. Without a terminal `-y` is needed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa undo                             shows the last change and asks
   lukasa undo 42
   lukasa undo --task dream-17
-  lukasa undo --since 2h --dry-run        what would be taken back")]
+  lukasa undo --since 2h --dry-run        shows what would be undone")]
 pub(crate) struct Undo {
-    /// The change's number; if nothing is said, the last one that was made through Lukasa
+    /// Number of the change; by default the last one made through Lukasa
     #[arg(conflicts_with_all = ["task", "since", "until"])]
     pub(crate) change: Option<i64>,
 
-    /// All changes of this task
+    /// Undo all changes of this task
     #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"])]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
     pub(crate) time_range: TimeRange,
 
-    /// Show what would be taken back and change nothing
+    /// Show what would be undone and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -542,28 +544,28 @@ pub(crate) struct Undo {
     pub(crate) consent: Consent,
 }
 
-/// Look for trouble, and mend it
+/// Check the store and repair it
 ///
-/// Finds names that cannot be addressed, links, files over the cap, frontmatter that cannot be read or is there
-/// twice, conflict markers of merges, left-over temporary files, interrupted commits and damaged state. The exit
-/// status is 1 while something needs attention. Also says what could be better, which changes no status: entries
-/// that repeat others, missing descriptions, and values of the frontmatter that lack their quotes.
+/// Finds file names that are not valid memory paths, links, and files over the size limit. Finds frontmatter that is
+/// invalid or occurs twice, and conflict markers of merges. Finds left-over temporary files, interrupted commits and
+/// damaged state. The exit status is 1 while something needs attention. Also prints hints, which do not change the exit
+/// status: entries that repeat others, missing descriptions, and values of the frontmatter without quotes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  lukasa doctor\n  lukasa doctor --fix")]
 pub(crate) struct Doctor {
-    /// Mend what can be mended without losing a memory
+    /// Repair what can be repaired without losing a memory
     #[arg(long)]
     pub(crate) fix: bool,
 }
 
-/// Take over memories of another product or folder
+/// Import memories from another product or a folder
 ///
-/// All of it is one change, which `lukasa undo` takes back. What is there already is never
-/// overwritten.
+/// The import is one change, which `lukasa undo` takes back. Existing memories are never overwritten.
 ///
-/// A home or a checkout of Quipu, the earlier name of this program, is taken over with its pins and usage and the times of
-/// its memories. The memories of other projects and workspaces are listed with where to import them. Its database is only read,
-/// also while Quipu runs. History, tasks, sessions and runs stay there; settings and trusted folders are listed.
+/// A home or checkout of Quipu, the earlier name of this program, is imported with pins, usage and modification times.
+/// Memories of other projects and workspaces are listed with the place to import them. The database of Quipu is only
+/// read, even while Quipu runs. History, tasks, sessions and runs are not imported; settings and trusted folders are
+/// listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -573,19 +575,19 @@ Examples:
   lukasa import ~/.claude/projects/-home-me-app/memory --to project
   lukasa import memory.jsonl --format server-memory")]
 pub(crate) struct Import {
-    /// The folder or file to read
+    /// Folder or file to read
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) source: PathBuf,
 
-    /// What it was written by
+    /// Format of the source
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: ImportFormat,
 
-    /// The scope or folder to write to [default: `global`; for Quipu, the scope that the memories are from]
+    /// Scope or folder to write to [default: `global`; for Quipu, the scope of the memories]
     #[arg(long, value_name = "SCOPE[/FOLDER]")]
     pub(crate) to: Option<String>,
 
-    /// Show what would be made and change nothing
+    /// Show what would be created and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -593,10 +595,10 @@ pub(crate) struct Import {
     pub(crate) allow_rules: AllowRules,
 }
 
-/// The layouts that can be taken over.
+/// The layouts that can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportFormat {
-    /// Find out
+    /// Detect automatically
     Auto,
     /// A tree of Markdown files
     Folder,
@@ -610,9 +612,9 @@ pub(crate) enum ImportFormat {
     ServerMemory,
 }
 
-/// Copy memories out
+/// Export memories
 ///
-/// Writes a tar archive to stdout or a copy to a folder: the memories as files, and `lukasa.json`
+/// Writes a tar archive to stdout, or copies to a folder: the memories as files, and `lukasa.json`
 /// with their revisions, pins and usage.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -620,35 +622,35 @@ Examples:
   lukasa export > memories.tar
   lukasa export global --to ~/backup/memories")]
 pub(crate) struct Export {
-    /// A memory, folder or scope; everything if not given
+    /// Memory, folder or scope to export; everything by default
     pub(crate) path: Option<String>,
 
-    /// A folder, or `-` for a tar archive on stdout
+    /// Folder to write to, or `-` for a tar archive on stdout
     #[arg(long, value_name = "DIR|-", default_value = "-", value_hint = ValueHint::DirPath)]
     pub(crate) to: PathBuf,
 
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long)]
     pub(crate) force: bool,
 }
 
-/// Show all of it in a throw-away home
+/// Run a guided demo in a temporary home
 ///
-/// Makes a home and a git checkout, lets an agent's client write there over MCP, refuses a secret,
-/// settles a conflict, kills a server in the middle of a commit, and takes a change back. Whatever
-/// it says was checked; it takes a few seconds, needs git, and touches nothing of yours.
+/// Creates a home and a git checkout, and lets the client of an agent write there over MCP. Refuses a secret,
+/// resolves a conflict, kills a server in the middle of a commit, and undoes a change. Each statement that
+/// it prints was checked. It takes a few seconds, needs git, and does not touch your own files.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  lukasa demo")]
 pub(crate) struct Demo {
-    /// Leave the home and the checkout to look at
+    /// Keep the home and the checkout
     #[arg(long)]
     pub(crate) keep: bool,
 }
 
 /// Print the completion script of a shell
 ///
-/// It completes commands, flags, memories, scopes and the numbers of changes: the shell asks this
-/// program while you type. Let the shell run it at its start, so that it fits after an upgrade too.
+/// It completes commands, flags, memories, scopes and the numbers of changes: the shell calls this
+/// program while you type. Load the script when the shell starts, so that it matches after an upgrade too.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples, for ~/.bashrc, ~/.zshrc (after compinit) and ~/.config/fish/config.fish:
@@ -656,7 +658,7 @@ Examples, for ~/.bashrc, ~/.zshrc (after compinit) and ~/.config/fish/config.fis
   source <(lukasa completions zsh)
   lukasa completions fish | source")]
 pub(crate) struct Completions {
-    /// The shell
+    /// Name of the shell
     pub(crate) shell: clap_complete::Shell,
 }
 
@@ -667,7 +669,7 @@ Examples:
   lukasa man | man -l -
   lukasa man --dir ~/.local/share/man/man1")]
 pub(crate) struct Man {
-    /// Write one page for each command to DIR
+    /// Write one page per command to DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -700,7 +702,10 @@ impl std::str::FromStr for LineRange {
             ),
         };
         if last.is_some_and(|last| last < first) {
-            return Err(format!("line {first} comes after the last line asked for"));
+            return Err(format!(
+                "the first line, {first}, comes after the last line, {last}",
+                last = last.unwrap_or(first)
+            ));
         }
         Ok(Self { first, last })
     }
@@ -729,7 +734,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_lines_counts_from_one() {
+    fn line_ranges_are_parsed_and_count_from_one() {
         fn check(text: &str, expected: Result<(usize, Option<usize>), &str>) {
             let read = text.parse::<LineRange>().map(|range| (range.first, range.last));
             assert_eq!(read, expected.map_err(str::to_owned), "{text}");
@@ -739,7 +744,7 @@ mod tests {
         check(":7", Ok((1, Some(7))));
         check("5", Ok((5, Some(5))));
         check("0:2", Err("`0` is not a line number; lines are counted from 1"));
-        check("7:3", Err("line 7 comes after the last line asked for"));
+        check("7:3", Err("the first line, 7, comes after the last line, 3"));
         check("a", Err("`a` is not a line number; lines are counted from 1"));
         check("", Err("`` is not a line number; lines are counted from 1"));
         check("-1:", Err("`-1` is not a line number; lines are counted from 1"));

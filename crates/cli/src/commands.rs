@@ -1,7 +1,7 @@
-//! What each command does: ask the engine, hand the answer to `render`.
+//! The commands: each calls the engine and passes the result to `render`.
 //!
-//! Nothing about memories is decided here. A command is done when its result is printed; what it
-//! wrote was durable before.
+//! No rules about memories are implemented here. When a command ends, its result is printed and its
+//! writes are durable.
 
 use engine::{Listing, Memories};
 use memory::change::ChangeId;
@@ -89,7 +89,7 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         Command::Models(_) | Command::Runs(_) => Some(Feature::Models),
         #[cfg(feature = "child")]
         Command::Acp(_) => Some(Feature::Child),
-        // They say or set how things are, or are told what is off by what they serve.
+        // Commands that show or change the setup, and servers, whose parts check their features themselves.
         Command::Trust(_)
         | Command::Status
         | Command::Features
@@ -109,13 +109,13 @@ const fn required_feature(command: &Command) -> Option<Feature> {
     }
 }
 
-/// Runs a command on memories.
+/// Runs a command, if its feature is on.
 pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let draft = if let Command::Edit(args) = &command { args.draft.as_deref() } else { None };
-    if let Some(needed) = required_feature(&command) {
+    if let Some(feature) = required_feature(&command) {
         let features = app.engine.switches().for_workspace(&app.workspace());
-        if !features.has(needed) {
-            return Err(CommandError::FeatureDisabled { feature: needed }.into());
+        if !features.has(feature) {
+            return Err(CommandError::FeatureDisabled { feature }.into());
         }
     }
     drafts::sweep(app, draft);
@@ -172,7 +172,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
     }
 }
 
-/// What a command on one memory came to.
+/// The result of a write to one memory.
 struct CommandOutcome {
     change: Option<ChangeId>,
     revision: Option<Revision>,
@@ -180,7 +180,7 @@ struct CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// Takes a reply apart; a refusal is a failure.
+    /// Converts a reply; a refusal is a failure.
     fn from_reply(reply: Reply) -> Result<Self, Failure> {
         match reply {
             Reply::Done { change, revision, warnings, .. } => {
@@ -190,7 +190,7 @@ impl CommandOutcome {
         }
     }
 
-    /// Tells the person what was done, or a program what there is now.
+    /// Prints a note about the write, or with `--json` its result.
     fn report(&self, app: &App, done: &str, path: &MemoryPath) -> Result<Status, Failure> {
         if app.output.json {
             app.output.value(&json!({
@@ -207,7 +207,7 @@ impl CommandOutcome {
     }
 }
 
-/// Adds a change's number to what was done, so that it can be taken back.
+/// Adds the number of a change to a note, so that the change can be undone.
 fn with_change(done: &str, change: Option<ChangeId>) -> String {
     match change {
         Some(change) => format!("{done} (change {change})"),
@@ -222,17 +222,18 @@ fn report_warnings(app: &App, warnings: &[Warning]) {
 }
 
 fn warning_values(warnings: &[Warning]) -> Vec<Value> {
-    warnings.iter().map(|one| json!({ "rule": one.rule, "line": one.line })).collect()
+    let value = |warning: &Warning| json!({ "rule": warning.rule, "line": warning.line });
+    warnings.iter().map(value).collect()
 }
 
-/// What is at a path.
+/// The kind of an existing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PathKind {
     Memory,
     Folder,
 }
 
-/// Finds out what is at a path; nothing is a failure.
+/// Returns the kind of a path; a missing path is a failure.
 async fn path_kind(memories: &Memories, path: &MemoryPath) -> Result<PathKind, Failure> {
     if path.relative().is_none() {
         return Ok(PathKind::Folder);
@@ -241,14 +242,14 @@ async fn path_kind(memories: &Memories, path: &MemoryPath) -> Result<PathKind, F
         Ok(_) => Ok(PathKind::Memory),
         Err(error) => match error.code() {
             MemoryErrorCode::NotAFile => Ok(PathKind::Folder),
-            // It is there, only not to be read as a text.
+            // The memory exists, but cannot be read as text.
             MemoryErrorCode::NotText | MemoryErrorCode::TooLarge => Ok(PathKind::Memory),
             _ => Err(error.into()),
         },
     }
 }
 
-/// Lists one memory, what is in a folder or scope, or everything.
+/// Lists one memory, the memories of a folder or scope, or all memories.
 async fn listing(memories: &Memories, path: Option<&MemoryPath>) -> Result<Listing, Failure> {
     let Some(path) = path else { return Ok(memories.list(None).await?) };
     if path_kind(memories, path).await? == PathKind::Folder {
@@ -260,7 +261,7 @@ async fn listing(memories: &Memories, path: Option<&MemoryPath>) -> Result<Listi
     Ok(listing)
 }
 
-/// Returns the folder that a path lies in.
+/// Returns the parent folder of a path.
 fn folder_of(path: &MemoryPath) -> MemoryPath {
     match path {
         MemoryPath::Top | MemoryPath::Root(_) => MemoryPath::Top,

@@ -1,8 +1,8 @@
-//! Completion: what a shell asks for while somebody types.
+//! Shell completion of commands, flags, memories, changes, tasks and proposals.
 //!
-//! A shell runs the program with `COMPLETE` set and the words typed so far; what is printed then is
-//! what it offers. Memories, folders and changes are looked up as a glance: nothing is written, and
-//! what fails offers nothing and says nothing, for nobody asked.
+//! A shell runs the program with `COMPLETE` set and the words typed so far, and offers the printed
+//! candidates. Memories, folders and changes are read through [`ReadOnlyApp`]: nothing is written.
+//! A lookup that fails offers no candidates and prints no error, since the user has not run a command.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -23,36 +23,36 @@ use crate::exit::Status;
 use crate::render::{change, short_path};
 use crate::task_client::TaskClient;
 
-/// The variable by which a shell asks.
+/// The environment variable that a shell sets to ask for completion.
 pub(crate) const VARIABLE: &str = "COMPLETE";
 
-/// The most names that are offered of one folder: nobody reads more.
+/// The maximum number of names offered of one folder.
 const NAMES_MAX: usize = 1_000;
 
-/// The most changes that are offered, the newest.
+/// The maximum number of changes offered; the newest.
 const CHANGES_MAX: usize = 50;
 
-/// The most tasks that are offered, the newest.
+/// The maximum number of tasks offered; the newest.
 const TASKS_MAX: usize = 20;
 
-/// How long a shell is kept waiting: a person has gone on typing then.
+/// The maximum time of a lookup; after it the user has continued to type.
 const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 
-/// What is offered for a word that was begun.
+/// A function that returns the candidates for a partial word.
 type Lookup = fn(&OsStr) -> Vec<CompletionCandidate>;
 
-/// Answers a shell; `None` when none asked. Must come before any thread and any output.
+/// Answers a completion request of a shell; `None` if there is none. Must run before any thread and any output.
 pub(crate) fn answer() -> Option<Status> {
-    let (words, here) = (app::raw_args(), app::current_folder());
-    let asked = CompleteEnv::with_factory(|| with_lookups(Cli::command())).var(VARIABLE);
-    match asked.try_complete(words, here.as_deref()) {
-        Ok(answered) => answered.then_some(Status::Done),
-        // No such shell is known. The person who set the variable is told.
+    let (words, folder) = (app::raw_args(), app::current_folder());
+    let completer = CompleteEnv::with_factory(|| with_lookups(Cli::command())).var(VARIABLE);
+    match completer.try_complete(words, folder.as_deref()) {
+        Ok(is_answered) => is_answered.then_some(Status::Done),
+        // The shell in the variable is unknown; the user who set it needs the error.
         Err(error) => error.print().map_or(Some(Status::Fault), |()| Some(Status::Usage)),
     }
 }
 
-/// Returns a command whose arguments, and those of its subcommands, are looked up.
+/// Adds the lookups to the arguments of a command and its subcommands.
 fn with_lookups(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let with_lookup = |argument: Arg| match lookup(&name, argument.get_id().as_str()) {
@@ -62,7 +62,7 @@ fn with_lookups(command: Command) -> Command {
     command.mut_args(with_lookup).mut_subcommands(with_lookups)
 }
 
-/// Returns what is looked up for an argument of a command, by the name of its field.
+/// Returns the lookup for an argument of a command, by the name of its field.
 fn lookup(command: &str, argument: &str) -> Option<Lookup> {
     Some(match (command, argument) {
         ("create", "path") | ("mv" | "import", "to") => folders,
@@ -73,7 +73,7 @@ fn lookup(command: &str, argument: &str) -> Option<Lookup> {
         ("show" | "undo", "change") | ("diff", "revision") => changes,
         ("diff", "subject") => changes_and_memories,
         ("log" | "undo", "task") | ("tasks", "cancel") => tasks,
-        // Of `lukasa pending`.
+        // The subcommands of `lukasa pending`.
         ("show", "id") | ("accept" | "reject", "ids") => proposals,
         (_, "rules") => rules,
         _ => return None,
@@ -93,34 +93,35 @@ fn folders(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Offers the newest changes.
 fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
     let query = ChangesQuery { max: CHANGES_MAX, ..ChangesQuery::default() };
-    ids(typed, async |glimpse: &ReadOnlyApp| {
-        let recorded = glimpse.memories.recorded_changes(&query).await.unwrap_or_default();
-        let told =
-            |one: &MemoryChange| (one.id.0.to_string(), change::summary(&glimpse.memories, one));
-        recorded.iter().map(told).collect()
+    ids(typed, async |app: &ReadOnlyApp| {
+        let recorded = app.memories.recorded_changes(&query).await.unwrap_or_default();
+        let candidate = |change: &MemoryChange| {
+            (change.id.0.to_string(), change::summary(&app.memories, change))
+        };
+        recorded.iter().map(candidate).collect()
     })
 }
 
-/// Offers the newest tasks; none where they cannot be looked at.
+/// Offers the newest tasks; none if they cannot be read.
 fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
-    ids(typed, async |glimpse: &ReadOnlyApp| {
-        let lane = TaskClient::new(&glimpse.engine, glimpse.workspace());
+    ids(typed, async |app: &ReadOnlyApp| {
+        let lane = TaskClient::new(&app.engine, app.workspace());
         let filter = TaskFilter { max: Some(TASKS_MAX), ..TaskFilter::default() };
         let listed = lane.list(filter).await.unwrap_or_default();
-        listed.iter().map(|one| (one.id.to_string(), one.status().as_str().to_owned())).collect()
+        listed.iter().map(|task| (task.id.to_string(), task.status().as_str().to_owned())).collect()
     })
 }
 
-/// Offers the proposals that wait.
+/// Offers the waiting proposals.
 fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
-    ids(typed, async |glimpse: &ReadOnlyApp| {
-        let pending = glimpse.engine.proposal_queue();
-        let page = pending.list(&glimpse.memories, None, PROPOSALS_LISTED_MAX).await;
+    ids(typed, async |app: &ReadOnlyApp| {
+        let pending = app.engine.proposal_queue();
+        let page = pending.list(&app.memories, None, PROPOSALS_LISTED_MAX).await;
         page.unwrap_or_default().proposals.iter().map(pending::number_and_title).collect()
     })
 }
 
-/// Offers ids that begin as typed, each with what it is about, in the order in which they were found.
+/// Offers the ids that start with the typed text, each with a summary, in the order of `find`.
 fn ids(
     typed: &OsStr,
     find: impl AsyncFnOnce(&ReadOnlyApp) -> Vec<(String, String)>,
@@ -154,8 +155,8 @@ fn rules(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 fn paths(typed: &OsStr, with_memories: bool) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
-    let (folder, begun) = match typed.rsplit_once('/') {
-        Some((folder, begun)) => (folder, begun),
+    let (folder, prefix) = match typed.rsplit_once('/') {
+        Some((folder, prefix)) => (folder, prefix),
         None => ("", typed),
     };
     if folder.is_empty() && typed.starts_with('/') {
@@ -163,18 +164,18 @@ fn paths(typed: &OsStr, with_memories: bool) -> Vec<CompletionCandidate> {
         let offered = whole.starts_with(typed).then(|| CompletionCandidate::new(whole));
         return offered.into_iter().collect();
     }
-    let glanced = with_read_only_app(async |glimpse: &ReadOnlyApp| {
-        let folder = glimpse.path(folder).ok()?;
-        Some(glimpse.memories.list_names(&folder, NAMES_MAX).await)
+    let entries = with_read_only_app(async |app: &ReadOnlyApp| {
+        let folder = app.path(folder).ok()?;
+        Some(app.memories.list_names(&folder, NAMES_MAX).await)
     });
-    let before = typed.strip_suffix(begun).unwrap_or_default();
-    let glanced = glanced.flatten().unwrap_or_default().into_iter();
-    glanced
-        .filter(|glanced| with_memories || !glanced.is_memory)
+    let before = typed.strip_suffix(prefix).unwrap_or_default();
+    let entries = entries.flatten().unwrap_or_default().into_iter();
+    entries
+        .filter(|entry| with_memories || !entry.is_memory)
         .filter_map(|CompletionEntry { path, is_memory }| {
             let name = last_name(&path);
             let slash = if is_memory { "" } else { "/" };
-            let fits = name.starts_with(begun) && is_plain(&name);
+            let fits = name.starts_with(prefix) && is_plain(&name);
             fits.then(|| CompletionCandidate::new(format!("{before}{name}{slash}")))
         })
         .collect()
@@ -185,28 +186,28 @@ fn last_name(path: &MemoryPath) -> String {
     short.rsplit_once('/').map_or(short.clone(), |(_, name)| name.to_owned())
 }
 
-/// Tells whether a name means itself to every shell. The scripts hand words on unquoted, so that a
-/// clone could put a command on somebody's command line by the name of a file.
+/// Checks whether every shell takes a name literally. The completion scripts insert words unquoted, so that a file
+/// name in a cloned repository could otherwise put a command on the user's command line.
 fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "._-+,".contains(c);
     !name.starts_with('-') && name.chars().all(plain)
 }
 
-/// Looks with what has been typed so far; `None` when that leads nowhere or takes too long.
-fn with_read_only_app<T>(look: impl AsyncFnOnce(&ReadOnlyApp) -> T) -> Option<T> {
-    let glimpse = ReadOnlyApp::new(&globals()).ok()?;
+/// Runs a lookup with the flags typed so far; `None` if they are invalid or it takes too long.
+fn with_read_only_app<T>(find: impl AsyncFnOnce(&ReadOnlyApp) -> T) -> Option<T> {
+    let app = ReadOnlyApp::new(&globals()).ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let looked = runtime.block_on(async { with_timeout(COMPLETE_WAIT, look(&glimpse)).await });
-    runtime.block_on(async { with_timeout(COMPLETE_WAIT, glimpse.close()).await });
+    let result = runtime.block_on(async { with_timeout(COMPLETE_WAIT, find(&app)).await });
+    runtime.block_on(async { with_timeout(COMPLETE_WAIT, app.close()).await });
     runtime.shutdown_background();
-    looked
+    result
 }
 
 async fn with_timeout<T>(wait: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(wait, future).await.ok()
 }
 
-/// Reads the flags among the words typed so far, as far as they make sense.
+/// Parses the flags among the words typed so far, ignoring errors.
 fn globals() -> Globals {
     let typed = app::raw_args().skip_while(|word| word != "--").skip(1);
     let grammar = Cli::command().ignore_errors(true);
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_that_are_looked_up_are_those_of_the_grammar() {
+    fn every_lookup_belongs_to_an_argument() {
         fn walk(command: &Command, found: &mut Vec<String>) {
             let name = command.get_name();
             let ids = command.get_arguments().map(|argument| argument.get_id().as_str());
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_offered_when_every_shell_takes_it_literally() {
+    fn only_names_that_every_shell_takes_literally_are_offered() {
         for name in ["a.md", "über-uns_2.md", "a+b,c.md"] {
             assert!(is_plain(name), "{name}");
         }

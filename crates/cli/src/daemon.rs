@@ -1,7 +1,7 @@
-//! The files by which a daemon is found and entered: its lock, its token, its socket.
+//! The files of a daemon in the state folder: its lock, its token, its socket.
 //!
-//! All lie in the state folder, where only this person gets at them. A daemon holds the lock as long
-//! as it lives, so that a state folder has one; what the lock file says is where it listens.
+//! Only this user has access to them. A daemon holds the lock until it ends, so that a state folder has at most one
+//! daemon. The lock file also holds its address, by which commands and hooks find it.
 
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,68 +16,68 @@ use crate::app;
 use crate::exit::Failure;
 use crate::files::{self, Overwrite};
 
-/// Bytes of a token that is made: nobody guesses them.
+/// The number of random bytes in a new token.
 const TOKEN_BYTES: usize = 32;
 
-/// Where a daemon listens.
+/// The address of a running daemon, as the lock file holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DaemonRecord {
-    /// Its process.
+    /// The process id.
     pub(crate) pid: u32,
-    /// Its address, as the beginning of a URL.
+    /// The base URL.
     pub(crate) url: String,
-    /// Its socket, unless the path of the state folder is too long for one.
+    /// The path of the socket; `None` if the path of the state folder is too long for one.
     pub(crate) socket: Option<PathBuf>,
-    /// The file that holds its token, unless it was given one.
+    /// The file with the token; `None` if the token came from a flag or the environment.
     pub(crate) token_file: Option<PathBuf>,
 }
 
 impl DaemonRecord {
-    /// Returns somebody who may call it.
+    /// Returns a client of the daemon with its token.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let door = match &self.socket {
+        let endpoint = match &self.socket {
             Some(socket) => Ok(Endpoint::Socket(socket.clone())),
             None => self.url.parse(),
         };
         let failed = |error: &dyn std::error::Error| {
             Failure::new(MemoryErrorCode::StorageFailed, error.to_string())
         };
-        let door = door.map_err(|error: ParseEndpointError| failed(&error))?;
+        let endpoint = endpoint.map_err(|error: ParseEndpointError| failed(&error))?;
         let token = match &self.token_file {
             Some(file) => token(file)?,
             None => app::token().ok_or_else(|| {
-                Failure::usage("the daemon was given a token that is in no file")
-                    .help("set LUKASA_TOKEN to it")
+                Failure::usage("the daemon uses a token from its environment or a flag")
+                    .help("set LUKASA_TOKEN to that token")
             })?,
         };
-        Client::new(door, &token).map_err(|error| failed(&error))
+        Client::new(endpoint, &token).map_err(|error| failed(&error))
     }
 }
 
-/// The right to be the daemon of a state folder; given back when it is dropped.
+/// The exclusive lock of a state folder's daemon, released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct DaemonLock(FileLockGuard);
 
 impl DaemonLock {
-    /// Takes the lock. A failure says where the daemon that has it listens.
+    /// Acquires the lock. If another daemon holds it, the failure names its address.
     pub(crate) fn acquire(state: &Path) -> Result<Self, Failure> {
         let lock = FileLock::with_folder(lock_file(state)).try_acquire(LockMode::Exclusive);
         let lock = lock.map_err(|error| Failure::file("lock", &error.path, &error.source))?;
         lock.map(Self).ok_or_else(|| {
             let what = match find(state) {
                 Some(DaemonRecord { pid, url, .. }) => {
-                    format!("a daemon listens at {url} already (process {pid})")
+                    format!("a daemon already listens on {url} (process {pid})")
                 }
-                None => "a daemon is starting, or ending, already".to_owned(),
+                None => "another daemon is starting or shutting down".to_owned(),
             };
             Failure::new(MemoryErrorCode::Locked, what)
-                .help("one serves all; `--workspace DIR` gives it more folders")
+                .help("one daemon serves all folders; start it with `--workspace DIR` for each")
         })
     }
 
-    /// Says where the daemon listens.
-    pub(crate) fn write_record(&self, place: &DaemonRecord) -> Result<(), Failure> {
-        let text = serde_json::to_string(place).unwrap_or_default();
+    /// Writes the address of the daemon to the lock file.
+    pub(crate) fn write_record(&self, record: &DaemonRecord) -> Result<(), Failure> {
+        let text = serde_json::to_string(record).unwrap_or_default();
         let written = self.clear().and_then(|()| self.0.file().write_all(text.as_bytes()));
         written.map_err(|error| Failure::file("write", self.0.path(), &error))
     }
@@ -91,7 +91,7 @@ impl DaemonLock {
 
 impl Drop for DaemonLock {
     fn drop(&mut self) {
-        // Whoever finds an old place finds nobody there: nothing depends on this.
+        // An error is ignored: a client that finds an old record gets a refused connection.
         self.clear().unwrap_or_default();
     }
 }
@@ -100,17 +100,17 @@ fn lock_file(state: &Path) -> PathBuf {
     state.join("daemon.lock")
 }
 
-/// Returns where the daemon of a state folder said that it listens.
+/// Returns the record of a state folder's daemon. The daemon may have crashed since.
 pub(crate) fn find(state: &Path) -> Option<DaemonRecord> {
     serde_json::from_str(&files::read_optional(&lock_file(state)).ok()??).ok()
 }
 
-/// Returns the file that holds the token.
+/// Returns the default file of the token.
 pub(crate) fn token_file(state: &Path) -> PathBuf {
     state.join("token")
 }
 
-/// Returns the token of a file; makes both if they are not there.
+/// Returns the token in a file; creates the file with a new token if it does not exist.
 pub(crate) fn token(path: &Path) -> Result<String, Failure> {
     let wrong = |error: &std::io::Error| Failure::file("use the token in", path, error);
     if let Some(token) = files::read_optional(path).map_err(|error| wrong(&error))? {
@@ -119,12 +119,12 @@ pub(crate) fn token(path: &Path) -> Result<String, Failure> {
     if let Some(folder) = path.parent() {
         create_private_folder(folder).map_err(|error| wrong(&error))?;
     }
-    let mut made = files::random_hex(TOKEN_BYTES).map_err(|error| wrong(&error))?;
-    made.push('\n');
-    // The file comes into being whole, and for this person alone.
-    match files::write_export(path, made.as_bytes(), Overwrite::Never) {
+    let mut new = files::random_hex(TOKEN_BYTES).map_err(|error| wrong(&error))?;
+    new.push('\n');
+    // Written atomically, and readable by this user alone.
+    match files::write_export(path, new.as_bytes(), Overwrite::Never) {
         Ok(()) => {}
-        // Somebody else was quicker: theirs it is.
+        // Another process created the file first; its token is read below.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(wrong(&error)),
     }
@@ -132,15 +132,15 @@ pub(crate) fn token(path: &Path) -> Result<String, Failure> {
     token.map(|token| token.trim().to_owned()).ok_or_else(|| {
         Failure::new(
             MemoryErrorCode::NotFound,
-            format!("the token in `{}` went away", path.display()),
+            format!("the token file `{}` was deleted", path.display()),
         )
     })
 }
 
-/// Returns the longest path that a socket can have, in bytes.
+/// The maximum length of a socket's path in bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 100;
 
-/// Returns where the socket goes; `None` when that is too long a path for one.
+/// Returns the path of the socket; `None` if it is too long for one.
 pub(crate) fn socket(state: &Path) -> Option<PathBuf> {
     let path = state.join("daemon.sock");
     (path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX).then_some(path)
@@ -151,36 +151,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_made_once_and_read_from_then_on() {
+    fn a_token_is_created_once_and_then_read() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("state").join("token");
-        let made = token(&file).unwrap();
-        assert_eq!(made.len(), 2 * TOKEN_BYTES);
-        assert!(made.bytes().all(|byte| byte.is_ascii_hexdigit()), "{made}");
-        assert_eq!(token(&file).unwrap(), made);
-        assert_ne!(token(&home.path().join("other")).unwrap(), made);
+        let first = token(&file).unwrap();
+        assert_eq!(first.len(), 2 * TOKEN_BYTES);
+        assert!(first.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
+        assert_eq!(token(&file).unwrap(), first);
+        assert_ne!(token(&home.path().join("other")).unwrap(), first);
         assert_eq!(files::mode(&file).unwrap(), 0o600);
     }
 
     #[test]
-    fn a_state_folder_has_one_daemon() {
+    fn a_state_folder_has_at_most_one_daemon() {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join("state");
         let lock = DaemonLock::acquire(&state).unwrap();
         assert_eq!(find(&state), None);
-        let place = DaemonRecord {
+        let record = DaemonRecord {
             pid: 7,
             url: "http://127.0.0.1:1".to_owned(),
             socket: None,
             token_file: Some(token_file(&state)),
         };
-        lock.write_record(&place).unwrap();
-        lock.write_record(&place).unwrap();
-        assert_eq!(find(&state), Some(place));
-        let Err(Failure::Message(told)) = DaemonLock::acquire(&state) else {
+        lock.write_record(&record).unwrap();
+        lock.write_record(&record).unwrap();
+        assert_eq!(find(&state), Some(record));
+        let Err(Failure::Message(error)) = DaemonLock::acquire(&state) else {
             panic!("there are two")
         };
-        assert_eq!(told.message, "a daemon listens at http://127.0.0.1:1 already (process 7)");
+        assert_eq!(error.message, "a daemon already listens on http://127.0.0.1:1 (process 7)");
         drop(lock);
         assert_eq!(find(&state), None);
         DaemonLock::acquire(&state).unwrap();

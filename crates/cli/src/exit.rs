@@ -1,7 +1,8 @@
-//! How a command ends: the exit statuses, and what went wrong with what to do about it.
+//! Exit statuses of commands, and the failures behind them: an error message with a hint how to correct it.
 //!
-//! One table maps the stable codes to exit statuses; [`help`] and the generated reference tell
-//! people the same. Printing a failure is [`render`](crate::render)'s.
+//! One table maps the stable error codes to exit statuses; [`help`] and the generated reference print
+//! the same table. Errors of the engine and the client are converted to [`Failure`] here.
+//! [`render`](crate::render) prints failures.
 
 use std::io;
 
@@ -11,45 +12,47 @@ use memory::error_code::MemoryErrorCode;
 use protocol::client::ClientError;
 use strum::VariantArray;
 
-/// How a command ended, as a shell sees it: by its number.
+/// The exit status of a command. The number is part of the interface for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 #[repr(u8)]
 pub(crate) enum Status {
-    /// It was done.
+    /// Success.
     Done = 0,
-    /// It cannot be done as asked: nothing there, no match, something needs attention.
+    /// The request cannot be fulfilled: not found, no match, or something needs attention.
     Refused = 1,
     /// The command line, a path or a setting is wrong.
     Usage = 2,
-    /// Somebody else got there first.
+    /// The memory was changed in the meantime, or exists already.
     Conflict = 3,
-    /// It is not allowed.
+    /// The request is not allowed.
     Forbidden = 4,
     /// A limit is reached.
     Limit = 5,
     /// The machine failed.
     Fault = 6,
-    /// Another process is at it; the same command may succeed later. `EX_TEMPFAIL` of sysexits.h, which scripts and
-    /// mailers know.
+    /// Another process holds the lock; the same command may succeed later. `EX_TEMPFAIL` of sysexits.h, which scripts
+    /// and mailers treat as temporary.
     TryAgain = 75,
-    /// A person pressed Ctrl-C. 128 and the number of SIGINT, as shells count.
+    /// A person pressed Ctrl-C. 128 plus the number of SIGINT, as shells count.
     Interrupted = 130,
-    /// The system, or a closed terminal, asked to end.
+    /// The system sent SIGTERM, or the terminal was closed.
     Terminated = 143,
 }
 
 impl Status {
-    /// Returns what it says, for help and reference.
+    /// Returns the meaning of the status, for help and reference.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "done",
-            Self::Refused => "it cannot be done as asked, nothing matched, or attention is needed",
+            Self::Refused => {
+                "the request cannot be fulfilled, nothing matched, or attention is needed"
+            }
             Self::Usage => "the command line, a path or a setting is wrong",
-            Self::Conflict => "somebody else got there first",
+            Self::Conflict => "a memory was changed in the meantime or exists already",
             Self::Forbidden => "not allowed",
             Self::Limit => "a limit is reached",
             Self::Fault => "the machine failed",
-            Self::TryAgain => "another process holds the memories; try again",
+            Self::TryAgain => "another process has locked the memories; try again",
             Self::Interrupted => "interrupted by Ctrl-C",
             Self::Terminated => "ended by a signal",
         }
@@ -84,50 +87,50 @@ impl From<Status> for std::process::ExitCode {
     }
 }
 
-/// Returns the statuses as they stand at the end of the long help.
+/// Returns the table of exit statuses at the end of the long help.
 pub(crate) fn help() -> String {
     let line = |status: &Status| format!("\n{:>5}  {}", *status as u8, status.meaning());
     let lines: String = Status::VARIANTS.iter().map(line).collect();
     format!("Exit status:{lines}")
 }
 
-/// Why a command did not do what it was asked.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something to tell the person.
+    /// An error to print.
     Message(Box<ErrorMessage>),
-    /// Whoever read our output has enough of it. Nothing to tell.
+    /// The reader of the output closed the pipe. Nothing is printed, and the exit status is 0.
     PipeClosed,
-    /// A signal ended it; nothing to tell.
+    /// A signal ended the command. Nothing is printed.
     Interrupted(Status),
 }
 
-/// What went wrong and what to do about it.
+/// An error with a hint how to correct it.
 #[derive(Debug)]
 pub(crate) struct ErrorMessage {
     /// The stable code; it decides the exit status.
     pub(crate) code: MemoryErrorCode,
-    /// What went wrong, without a full stop where we word it ourselves.
+    /// The error text; without a full stop if it is worded here.
     pub(crate) message: String,
-    /// What to do.
+    /// Hints, one per line.
     pub(crate) help: Option<String>,
-    /// Differences that explain it, each with a title.
+    /// Differences that explain the error.
     pub(crate) differences: Vec<Mismatch>,
 }
 
-/// A difference that stands in the way.
+/// A difference that blocks a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// The memory.
+    /// The short path of the memory.
     pub(crate) path: String,
-    /// Why it stands in the way.
+    /// The reason why it blocks the command.
     pub(crate) why: String,
-    /// As a unified diff.
+    /// The difference as a unified diff.
     pub(crate) diff: String,
 }
 
 impl Failure {
-    /// Says what went wrong.
+    /// Creates a failure with an error text.
     pub(crate) fn new(code: MemoryErrorCode, what: impl Into<String>) -> Self {
         Self::Message(Box::new(ErrorMessage {
             code,
@@ -137,38 +140,39 @@ impl Failure {
         }))
     }
 
-    /// Says that the command line or a setting is wrong.
+    /// Creates a failure for a wrong command line or setting.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
         Self::new(MemoryErrorCode::InvalidArguments, what)
     }
 
-    /// Says what to do about it.
+    /// Sets the hint.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        if let Self::Message(told) = &mut self {
-            told.help = Some(help.into());
+        if let Self::Message(message) = &mut self {
+            message.help = Some(help.into());
         }
         self
     }
 
-    /// Says what else to do about it.
+    /// Adds a hint below the others.
     pub(crate) fn more_help(mut self, help: impl Into<String>) -> Self {
-        if let Self::Message(told) = &mut self {
-            let before = told.help.take().map(|before| format!("{before}\n")).unwrap_or_default();
-            told.help = Some(format!("{before}{}", help.into()));
+        if let Self::Message(message) = &mut self {
+            let before =
+                message.help.take().map(|before| format!("{before}\n")).unwrap_or_default();
+            message.help = Some(format!("{before}{}", help.into()));
         }
         self
     }
 
-    /// Adds a difference that explains it.
+    /// Adds a difference that explains the error.
     pub(crate) fn difference(mut self, difference: Mismatch) -> Self {
-        if let Self::Message(told) = &mut self {
-            told.differences.push(difference);
+        if let Self::Message(message) = &mut self {
+            message.differences.push(difference);
         }
         self
     }
 
-    /// Says that a file that is not a memory cannot be used.
-    pub(crate) fn file(wanted: &str, path: &std::path::Path, source: &io::Error) -> Self {
+    /// Creates a failure for a file that is not a memory, from an operation such as `read` and the system's error.
+    pub(crate) fn file(operation: &str, path: &std::path::Path, source: &io::Error) -> Self {
         let code = match source.kind() {
             io::ErrorKind::NotFound => MemoryErrorCode::NotFound,
             io::ErrorKind::AlreadyExists => MemoryErrorCode::AlreadyExists,
@@ -177,20 +181,20 @@ impl Failure {
             }
             _ => MemoryErrorCode::StorageFailed,
         };
-        Self::new(code, format!("cannot {wanted} `{}`: {}", path.display(), reason(source)))
+        Self::new(code, format!("cannot {operation} `{}`: {}", path.display(), reason(source)))
     }
 
     /// Returns the exit status.
     pub(crate) fn status(&self) -> Status {
         match self {
-            Self::Message(told) => Status::from_code(told.code),
+            Self::Message(message) => Status::from_code(message.code),
             Self::PipeClosed => Status::Done,
             Self::Interrupted(status) => *status,
         }
     }
 }
 
-/// Returns what the system says, without the number that it adds.
+/// Returns the text of a system error without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -200,7 +204,7 @@ fn reason(error: &io::Error) -> String {
 }
 
 impl From<io::Error> for Failure {
-    /// What cannot be printed: the pipe was closed, or the disk behind it is full.
+    /// Converts an error of printing; a closed pipe is not reported.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::PipeClosed,
@@ -221,8 +225,8 @@ impl From<CommandError> for Failure {
         let failure = Self::new(code, refusal.to_string());
         match (refusal, help_for(code)) {
             (CommandError::Screened { rule, digest, .. }, _) => failure.help(format!(
-                "if it is harmless, `--allow {rule}` writes it this once\nto let this very text \
-                 pass always, agents included, add \"{}\" to `allowed` under [screening] in \
+                "if the text is harmless, write it with `--allow {rule}`\nto allow exactly this text \
+                 in all writes, also of agents, add \"{}\" to `allowed` under [screening] in \
                  config.toml",
                 digest.as_str()
             )),
@@ -246,10 +250,11 @@ impl From<StoreError> for Failure {
             StoreError::UndoBlocked(mut blocked) => {
                 blocked.sort_by(|a, b| a.path.cmp(&b.path));
                 let what = StoreError::UndoBlocked(blocked.clone()).to_string();
-                let failure = blocked.into_iter().fold(Self::new(code, what), |failure, one| {
-                    let (path, why) = (one.path.to_string(), one.reason);
-                    failure.difference(Mismatch { path, why, diff: one.diff })
-                });
+                let failure =
+                    blocked.into_iter().fold(Self::new(code, what), |failure, blocker| {
+                        let (path, why) = (blocker.path.to_string(), blocker.reason);
+                        failure.difference(Mismatch { path, why, diff: blocker.diff })
+                    });
                 return failure.help("undo the later changes first, or edit the memory by hand");
             }
             other => Self::new(code, chain(&other)),
@@ -296,7 +301,7 @@ impl From<StateError> for Failure {
     }
 }
 
-/// Returns an error with its causes, as a person wants to read them: on one line.
+/// Returns an error with its causes on one line. A cause that the text already contains is not repeated.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -311,26 +316,28 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Returns what a person can do at the command line, where the message itself does not say it.
+/// Returns the hint for an error code on the command line, if the message itself does not give one.
 pub(crate) const fn help_for(code: MemoryErrorCode) -> Option<&'static str> {
     match code {
         MemoryErrorCode::InvalidPath => {
             Some("write `global/prefs.md` or `/memories/global/prefs.md`")
         }
-        MemoryErrorCode::NotFound => Some("`lukasa ls` and `lukasa log` show what there is"),
+        MemoryErrorCode::NotFound => Some("`lukasa ls` lists memories, `lukasa log` their changes"),
         MemoryErrorCode::AlreadyExists => Some("`lukasa edit` changes it, `lukasa rm` deletes it"),
-        MemoryErrorCode::NotAFile => Some("`lukasa ls` shows what is in a folder"),
+        MemoryErrorCode::NotAFile => Some("`lukasa ls` lists the memories of a folder"),
         MemoryErrorCode::ScopeUnavailable => {
-            Some("give `--project DIR` for a project, `--workspace-id ID` for a workspace")
+            Some("select a project with `--project DIR`, a workspace with `--workspace-id ID`")
         }
-        MemoryErrorCode::TextNotFound => Some("`lukasa view` shows the text as it is"),
-        MemoryErrorCode::TextNotUnique => Some("give more of the text around it"),
-        MemoryErrorCode::ScopeFull => Some("delete some, or raise `files_max` in config.toml"),
-        MemoryErrorCode::Screened => Some("a rule is changed under [screening] in config.toml"),
-        MemoryErrorCode::StorageFull => Some("free some space; nothing was changed"),
-        MemoryErrorCode::StorageFailed => Some("`lukasa doctor` looks for the cause"),
-        MemoryErrorCode::Locked => Some("`lukasa status` shows who holds the memories"),
-        MemoryErrorCode::FeatureDisabled => Some("`lukasa features` shows which setting says so"),
+        MemoryErrorCode::TextNotFound => Some("`lukasa view` shows the current text"),
+        MemoryErrorCode::TextNotUnique => Some("include more of the surrounding text"),
+        MemoryErrorCode::ScopeFull => Some("delete memories, or raise `files_max` in config.toml"),
+        MemoryErrorCode::Screened => Some("rules are configured under [screening] in config.toml"),
+        MemoryErrorCode::StorageFull => Some("free disk space; nothing was changed"),
+        MemoryErrorCode::StorageFailed => Some("`lukasa doctor` checks the store for the cause"),
+        MemoryErrorCode::Locked => Some("`lukasa status` shows the process that holds the lock"),
+        MemoryErrorCode::FeatureDisabled => {
+            Some("`lukasa features` shows the setting that turned it off")
+        }
         MemoryErrorCode::InvalidArguments
         | MemoryErrorCode::ReadOnly
         | MemoryErrorCode::NotText
@@ -348,14 +355,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_code_means_success() {
+    fn no_error_code_maps_to_success() {
         for &code in MemoryErrorCode::VARIANTS {
             assert_ne!(Status::from_code(code), Status::Done, "{code}");
         }
     }
 
     #[test]
-    fn a_closed_pipe_is_no_failure() {
+    fn a_closed_pipe_exits_with_success() {
         let closed = io::Error::from(io::ErrorKind::BrokenPipe);
         assert_eq!(Failure::from(closed).status(), Status::Done);
         let full = io::Error::from(io::ErrorKind::StorageFull);
@@ -363,12 +370,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_is_named_with_the_reason() {
+    fn a_file_failure_names_the_file_and_the_reason() {
         let missing = io::Error::from_raw_os_error(2);
-        let Failure::Message(told) = Failure::file("read", "a.toml".as_ref(), &missing) else {
-            panic!("a missing file is told")
+        let Failure::Message(message) = Failure::file("read", "a.toml".as_ref(), &missing) else {
+            panic!("a missing file has an error message")
         };
-        assert_eq!(told.message, "cannot read `a.toml`: no such file or directory");
-        assert_eq!(told.code, MemoryErrorCode::NotFound);
+        assert_eq!(message.message, "cannot read `a.toml`: no such file or directory");
+        assert_eq!(message.code, MemoryErrorCode::NotFound);
     }
 }

@@ -1,8 +1,8 @@
-//! The few files that the command line touches itself: settings, the editor's copy, drafts, import
-//! sources, export targets, manual pages.
+//! File access of the command line itself: settings, the editor's copy, drafts, import
+//! sources, export targets, manual pages, configurations of agents.
 //!
-//! Memories are not among them: those are reached through the engine alone. No other module of the
-//! binary names a file's contents.
+//! Memories are not read or written here, only through the engine. No other module of the
+//! program reads or writes files.
 
 #![expect(clippy::disallowed_methods, reason = "the command line's own files, kept in one place")]
 
@@ -21,10 +21,10 @@ use state::private_files::{append_private_file, create_private_file, create_priv
 /// The largest file that an import reads, in bytes; a server-memory log may be large.
 const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How deep an import descends.
+/// The maximum depth of folders that an import reads.
 const IMPORT_FOLDER_DEPTH_MAX: usize = 32;
 
-/// Returns the text of a file, `None` when it is not there.
+/// Returns the text of a file, `None` if it does not exist.
 pub(crate) fn read_optional(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -38,9 +38,9 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Returns at most so many bytes of the end of a regular file at an absolute path, and whether that is all of it.
+/// Returns at most `bytes_max` bytes from the end of a regular file at an absolute path, and whether that is all of it.
 pub(crate) fn read_end(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, bool)> {
-    // Before it is opened: whoever opens a pipe waits.
+    // Checked before it is opened, since opening a named pipe blocks.
     if !path.is_absolute() || !fs::metadata(path)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -52,7 +52,7 @@ pub(crate) fn read_end(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, bool
     Ok((bytes, from == 0))
 }
 
-/// Makes a temporary folder that only this person may enter; it is gone when the value is.
+/// Creates a temporary folder that only this user may enter; it is deleted when the value is dropped.
 pub(crate) fn private_temporary_folder(prefix: &str) -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -60,15 +60,15 @@ pub(crate) fn private_temporary_folder(prefix: &str) -> io::Result<tempfile::Tem
     builder.tempdir()
 }
 
-/// Writes a file that only this person may read; one that is there is not touched.
+/// Creates a file that only this user may read; fails if it exists.
 pub(crate) fn write_new_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = create_private_file(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Adds bytes to a file that only this person may read; makes it if it is not there, and begins anew when it is
-/// larger than `max` bytes.
+/// Appends bytes to a file that only this user may read. It is created if it does not exist, and truncated first if it
+/// is larger than `max` bytes.
 pub(crate) fn append_private(path: &Path, bytes: &[u8], max: u64) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         create_private_folder(folder)?;
@@ -80,13 +80,13 @@ pub(crate) fn append_private(path: &Path, bytes: &[u8], max: u64) -> io::Result<
     file.write_all(bytes)
 }
 
-/// Returns who may do what with a file, as `chmod` counts.
+/// Returns the permission bits of a file, as in `chmod`.
 pub(crate) fn mode(path: &Path) -> io::Result<u32> {
     let permissions = fs::metadata(path)?.permissions();
     Ok(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777)
 }
 
-/// Returns so many bytes that nobody can guess, in hex digits.
+/// Returns `count` bytes from the random generator of the system, in hex digits.
 pub(crate) fn random_hex(count: usize) -> io::Result<String> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -94,37 +94,37 @@ pub(crate) fn random_hex(count: usize) -> io::Result<String> {
     Ok(digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect())
 }
 
-/// Whether an export may replace what is there.
+/// The handling of existing files by an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overwrite {
-    /// No.
+    /// An existing file is an error.
     Never,
-    /// Yes.
+    /// An existing file is replaced.
     Always,
 }
 
-/// Tells whether something is at `path`, a link that leads nowhere included.
+/// Checks whether `path` exists; a broken symbolic link counts.
 pub(crate) fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// Returns when a file was last modified.
+/// Returns the modification time of a file.
 pub(crate) fn modified_at(path: &Path) -> io::Result<SystemTime> {
     fs::symlink_metadata(path)?.modified()
 }
 
-/// Tells whether a file, or a link to one, is at `path`.
+/// Checks whether `path` is a file or a link to one.
 pub(crate) fn is_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|there| there.is_file())
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
-/// Returns the folders above a file that are missing, the deepest first.
+/// Returns the missing folders above a file, deepest first.
 pub(crate) fn missing_folders(path: &Path) -> Vec<PathBuf> {
-    let above = path.ancestors().skip(1);
-    above.take_while(|folder| !exists(folder)).map(Path::to_owned).collect()
+    let folders = path.ancestors().skip(1);
+    folders.take_while(|folder| !exists(folder)).map(Path::to_owned).collect()
 }
 
-/// Removes a folder if it holds nothing.
+/// Removes a folder if it is empty; a missing folder is no error.
 pub(crate) fn remove_empty_folder(path: &Path) -> io::Result<()> {
     match fs::remove_dir(path) {
         Err(error)
@@ -139,22 +139,23 @@ pub(crate) fn remove_empty_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the first link on the way from a folder to a file below it, the file included.
+/// Returns the first symbolic link between a folder and a file below it, the file included.
 pub(crate) fn link_below(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut below: Vec<_> = path.ancestors().take_while(|above| *above != folder).collect();
     below.reverse();
-    let is_link = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    let is_link =
+        |path: &&Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     below.into_iter().find(is_link).map(Path::to_owned)
 }
 
-/// Tells whether something that is no folder is at `path`.
+/// Checks whether `path` exists and is not a folder.
 pub(crate) fn is_not_folder(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|there| !there.is_dir())
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
-/// Writes a file with the folders that it lies in.
+/// Writes a file and creates its folders.
 ///
-/// An overwritten file is replaced as a whole, so that a link there is replaced and not followed.
+/// An overwritten file is replaced as a whole, so that a symbolic link is replaced and not followed.
 pub(crate) fn write_export(path: &Path, bytes: &[u8], overwrite: Overwrite) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -167,25 +168,25 @@ pub(crate) fn write_export(path: &Path, bytes: &[u8], overwrite: Overwrite) -> i
     Ok(())
 }
 
-/// Who may read a file that is made.
+/// The readers of a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadAccess {
-    /// This person alone.
+    /// This user alone.
     Owner,
-    /// Whoever may read what this person makes.
+    /// As the umask of this user allows.
     Default,
 }
 
-/// Why another program's file is not replaced.
+/// The reason why a file of another program is not replaced.
 #[derive(Debug)]
 pub(crate) enum ReplaceError {
-    /// It is a link, to there.
+    /// The file is a symbolic link, with this target.
     Link(PathBuf),
-    /// Nobody may write it.
+    /// The file is read-only.
     ReadOnly,
-    /// It is not what it was.
+    /// The file was changed in the meantime.
     Changed,
-    /// The system said no.
+    /// The system reported an error.
     System(io::Error),
 }
 
@@ -195,7 +196,7 @@ impl From<io::Error> for ReplaceError {
     }
 }
 
-/// Tells whether a file of another program may be replaced: it is no link, and may be written.
+/// Checks that a file of another program may be replaced: it is no symbolic link, and is writable.
 pub(crate) fn check_replaceable(path: &Path) -> Result<(), ReplaceError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -206,15 +207,15 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), ReplaceError> {
     }
 }
 
-/// Returns that something is not replaced, since it is a link.
+/// Returns the error for a symbolic link, with its target.
 pub(crate) fn link(path: &Path) -> ReplaceError {
     fs::read_link(path).map_or_else(ReplaceError::System, ReplaceError::Link)
 }
 
-/// Replaces a file of another program as a whole, with its permissions, or removes it, if it still holds
-/// `before`.
+/// Replaces a file of another program as a whole, keeping its permissions, if it still holds `before`. Without
+/// `after` the file is removed.
 ///
-/// A file that is not there is made for `readers`.
+/// A new file is created for `readers`.
 pub(crate) fn replace(
     path: &Path,
     before: Option<&str>,
@@ -252,7 +253,7 @@ fn check_unchanged(path: &Path, before: Option<&str>) -> Result<(), ReplaceError
     if read_optional(path)?.as_deref() == before { Ok(()) } else { Err(ReplaceError::Changed) }
 }
 
-/// Deletes a file; that it is gone already is no error.
+/// Deletes a file; a missing file is no error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -260,30 +261,30 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the paths of what is in a folder, hidden ones included.
+/// Returns the paths of the entries of a folder, hidden ones included.
 pub(crate) fn names_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// Returns a path without links, if it leads anywhere.
+/// Returns an existing path with all symbolic links resolved.
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// What an import found.
+/// The files that an import has read.
 #[derive(Default)]
 pub(crate) struct ImportSource {
     /// The files, in byte order of their paths.
     pub(crate) files: Vec<SourceFile>,
-    /// When each of them was last modified, by its path, as far as the file system says.
+    /// Modification times by path, as far as the file system has them.
     pub(crate) times: HashMap<String, SystemTime>,
-    /// What was left out, and why.
+    /// The paths that were skipped, with the reasons.
     pub(crate) skipped: Vec<(String, &'static str)>,
 }
 
 /// Reads a folder, or a single file, to import from.
 ///
-/// Links, devices and hidden names are left out: an import takes what a person sees there.
+/// Links, devices and hidden names are skipped: an import takes the files that a person sees in the folder.
 pub(crate) fn read_source(path: &Path) -> io::Result<ImportSource> {
     let facts = fs::metadata(path)?;
     let mut source = ImportSource::default();
@@ -306,7 +307,7 @@ fn walk(folder: &Path, prefix: &str, depth: usize, source: &mut ImportSource) ->
             continue;
         }
         if source.files.len() >= IMPORT_FILES_MAX {
-            source.skipped.push((shown, "more files than an import reads"));
+            source.skipped.push((shown, "over the file limit of an import"));
             return Ok(());
         }
         let kind = entry.file_type()?;

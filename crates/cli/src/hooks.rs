@@ -1,8 +1,9 @@
-//! Hooks: what agents tell while they work, and what they are answered.
+//! Hooks: handling of the events that agents report, and the answers for their models.
 //!
-//! A skin: [`host`] has what each agent's documentation says, [`wire`] reads and writes by that, and [`session`] does
-//! what is asked. [`run`] holds the promise that every hook makes to its agent: whatever goes
-//! wrong, the answer is empty, the status is 0, and it takes no longer than [`WAIT`].
+//! [`host`] holds the format of each agent, [`wire`] parses input and renders answers in that format, and [`session`]
+//! handles events. [`run`] keeps the promise that every hook makes to its agent. On an error the answer is empty and
+//! the exit status is 0, and a hook takes no longer than [`HOOK_TIMEOUT`]. Errors go to `hooks.log` in the state
+//! folder, without any text that the agent sent.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -27,99 +28,103 @@ mod session;
 mod transcript;
 mod wire;
 
-/// How long an agent is kept waiting, in all that is likely to happen: reading takes a hundredth of it.
+/// The maximum time that an agent waits for a hook. A read of the memories takes a hundredth of it.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a note about what went wrong may take after that.
+/// The additional time for a line in the log.
 const LOG_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The most that is read of what an agent tells, in bytes: tools answer with whole files.
+/// The maximum size of the input in bytes. It is large since results of tools contain whole files.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// How large the log of hooks gets before it begins anew, in bytes.
+/// The size in bytes at which the log of hooks is truncated.
 const LOG_BYTES_MAX: u64 = 256 * 1024;
 
-/// What an agent is told, if anything.
+/// The answer to an agent, if there is one.
 type HookOutput = Result<Option<String>, Failure>;
 
-/// Answers an agent. Nothing that happens here reaches it but an answer.
+/// Handles a hook event. Errors are logged; the agent gets an answer or nothing.
 pub(crate) fn run(globals: Globals, args: Hook) -> Status {
-    let what = format!("{} {}", args.event, args.agent);
+    let call = format!("{} {}", args.event, args.agent);
     let (sender, receiver) = mpsc::sync_channel(1);
-    // Whoever waits for a file or a lock is left behind when the process ends, and so is whoever gives back
-    // the room that answering took.
-    let _left = std::thread::spawn(move || send_output(globals, &args, &sender));
+    // The thread is not joined: it may wait for a file or a lock, or still be freeing memory.
+    let _detached = std::thread::spawn(move || send_output(globals, &args, &sender));
     match receiver.recv_timeout(HOOK_TIMEOUT) {
         Ok(Ok(Some(answer))) => {
-            // An agent that does not listen any more needs no answer.
+            // An agent that closed the pipe needs no answer.
             render::print(format!("{answer}\n").as_bytes()).unwrap_or_default();
         }
         Ok(Ok(None)) => {}
-        Ok(Err(failure)) => append_log(format!("{what}: {}", reason(&failure))),
-        Err(_) => append_log(format!("{what}: gave up after {} ms", HOOK_TIMEOUT.as_millis())),
+        Ok(Err(failure)) => append_log(format!("{call}: {}", reason(&failure))),
+        Err(_) => append_log(format!("{call}: timeout after {} ms", HOOK_TIMEOUT.as_millis())),
     }
     Status::Done
 }
 
-/// Notes that a hook was called in a way that is not understood.
+/// Logs that a hook was called with invalid arguments.
 pub(crate) fn report_invalid_args(error: &clap::Error) -> Status {
-    append_log(format!("called in a way that is not understood: {}", error.kind()));
+    append_log(format!("invalid arguments: {}", error.kind()));
     Status::Done
 }
 
 fn send_output(globals: Globals, args: &Hook, sender: &SyncSender<HookOutput>) {
-    let mut held = None;
-    // Whoever gave up waiting is not told.
-    sender.send(run_hook(globals, args, &mut held)).unwrap_or_default();
-    drop(held);
+    let mut recaller = None;
+    // After a timeout the receiver is gone, and the result is dropped.
+    sender.send(run_hook(globals, args, &mut recaller)).unwrap_or_default();
+    drop(recaller);
 }
 
-/// Finds the answer; what is `held` beside it is of no use afterwards, and takes milliseconds to be given back.
-fn run_hook(globals: Globals, args: &Hook, held: &mut Option<Arc<RecallService>>) -> HookOutput {
+/// Computes the answer. The recaller is passed out so that the caller frees it, which takes milliseconds, after the
+/// answer is sent.
+fn run_hook(
+    globals: Globals,
+    args: &Hook,
+    recaller: &mut Option<Arc<RecallService>>,
+) -> HookOutput {
     let host = HookHost::from_str(&args.agent, false)
-        .map_err(|_| Failure::usage("no agent of this name is known"))?;
-    // What is told is read to its end in any case: an agent may mind a closed pipe.
-    let input = read_stdin();
+        .map_err(|_| Failure::usage("unknown agent; `lukasa help hook` lists the names"))?;
+    // The input is read to its end even if it is not used: an agent may fail on a closed pipe.
+    let bytes = read_stdin();
     let event = HookEvent::from_str(&args.event, false)
-        .map_err(|_| Failure::usage("no event of this name is known"))?;
-    let told = HookInput::read(host.format(), event, &input?)?;
-    if told.resumes && host.format().resume_content == ResumeContent::Nothing {
+        .map_err(|_| Failure::usage("unknown event; `lukasa help hook` lists the names"))?;
+    let input = HookInput::read(host.format(), event, &bytes?)?;
+    if input.resumes && host.format().resume_content == ResumeContent::Nothing {
         return Ok(None);
     }
-    pending::forget(host.format(), &told)?;
+    pending::forget(host.format(), &input)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let session = HookSession::new(globals, host.format(), &told);
-    let answered = runtime.block_on(session.handle_event(&told, held));
+    let session = HookSession::new(globals, host.format(), &input);
+    let context = runtime.block_on(session.handle_event(&input, recaller));
     runtime.shutdown_background();
-    let text = pending::deliver(host.format(), &told, answered?)?;
+    let text = pending::deliver(host.format(), &input, context?)?;
     Ok(text.and_then(|text| wire::answer(host.format(), event, &text)))
 }
 
-/// Reads what an agent tells. What is too much is read and dropped.
+/// Reads the input of an agent. Input over the limit is read and dropped.
 fn read_stdin() -> Result<Vec<u8>, Failure> {
     let mut stdin = std::io::stdin().lock();
     let mut bytes = Vec::new();
     stdin.by_ref().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|count| count > INPUT_BYTES_MAX) {
         std::io::copy(&mut stdin, &mut std::io::sink())?;
-        return Err(Failure::usage(format!("more than {INPUT_BYTES_MAX} bytes were told")));
+        return Err(Failure::usage(format!("hook input exceeds {INPUT_BYTES_MAX} bytes")));
     }
     Ok(bytes)
 }
 
-/// Returns why, without anything that an agent told.
+/// Returns the reason of a failure for the log. It must not contain any input of the agent.
 fn reason(failure: &Failure) -> String {
     match failure {
-        Failure::Message(told) => format!("{}: {}", told.code.as_ref(), told.message),
+        Failure::Message(error) => format!("{}: {}", error.code.as_ref(), error.message),
         Failure::PipeClosed => "the pipe was closed".to_owned(),
         Failure::Interrupted(_) => "interrupted".to_owned(),
     }
 }
 
-/// Adds a line to the log of hooks. Where that cannot be written, nobody is told.
+/// Adds a line to the log of hooks. Errors are ignored, since a hook has no other place to report them.
 fn append_log(line: String) {
     let (sender, receiver) = mpsc::sync_channel(1);
-    let _left = std::thread::spawn(move || {
+    let _detached = std::thread::spawn(move || {
         let written = log_file().map(|file| {
             let line = format!("{} {}\n", app::now(), render::sanitize::line(&line));
             files::append_private(&file, line.as_bytes(), LOG_BYTES_MAX)
@@ -129,7 +134,7 @@ fn append_log(line: String) {
     drop(receiver.recv_timeout(LOG_TIMEOUT));
 }
 
-/// Returns the log of hooks.
+/// Returns the path of the log of hooks.
 fn log_file() -> Result<PathBuf, Failure> {
     Ok(app::state_folder()?.join("hooks.log"))
 }

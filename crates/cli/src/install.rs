@@ -1,9 +1,8 @@
-//! What an agent has to be told to use Lukasa: which of its files say it, and what they say.
+//! Edits of the configuration files of agents, which make an agent use Lukasa.
 //!
-//! Everything here is text in, text out; reading, asking and writing is
-//! [`commands::install`](crate::commands)'s. What is ours is known by what it calls, so that it is found again
-//! however a person edited around it. Each edit is read again before it counts: what comes out must mean what
-//! the file meant before, and our entry, and nothing else.
+//! This module maps text to text; [`commands::install`](crate::commands) reads files, asks the user and writes. Our
+//! entries are recognized by the program they call, so that they are found after a user has edited the file. Each
+//! edited text is parsed again before it is used: it must hold the earlier values and our entry, and nothing else.
 
 use serde_json::Value;
 
@@ -20,24 +19,24 @@ pub(crate) mod record;
 mod server;
 mod toml;
 
-/// The name under which agents know the MCP server.
+/// The name of the MCP server in the settings of agents.
 const SERVER: &str = "lukasa";
 
-/// The shell words before a hook's command in a project: a machine without the program runs nothing.
+/// The shell words before the command of a project's hook: a machine without the program runs nothing.
 pub(crate) const GUARD: &str = "! command -v lukasa >/dev/null 2>&1 || ";
 
-/// How a file says things.
+/// A part of a configuration file that belongs to Lukasa.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigPart {
     /// The MCP server, as a member of the JSON object under this name.
     Server {
         /// The name of the object that holds servers.
         servers: &'static str,
-        /// The program.
+        /// The path or name of the program.
         program: String,
-        /// What it is called with.
+        /// The arguments of the program.
         args: Vec<String>,
-        /// How the agent writes a server.
+        /// The form of a server entry.
         form: ServerForm,
         /// Further members of the server.
         members: Vec<(&'static str, ConfigValue)>,
@@ -46,34 +45,34 @@ pub(crate) enum ConfigPart {
     Hook {
         /// The agent's name of the event.
         event: &'static str,
-        /// What the agent's shell runs.
+        /// The shell command.
         command: String,
-        /// When the agent gives up, in its own unit.
+        /// The timeout, in the agent's unit.
         timeout: u64,
-        /// How the agent writes a hook.
+        /// The form of a hook entry.
         form: HookForm,
     },
     /// The MCP server, as a table of TOML.
     TomlServer {
-        /// The program.
+        /// The path or name of the program.
         program: String,
-        /// Variables that the agent would not hand on by itself.
+        /// Environment variables that the agent does not pass on by itself.
         variables: Vec<&'static str>,
         /// Whether the agent runs the tools without asking.
         approved: bool,
     },
-    /// A setting of the agent's own, by the names on the way to it.
+    /// A setting of the agent's own.
     Setting {
-        /// The names.
+        /// The names of the members that lead to it.
         at: &'static [&'static str],
-        /// The value.
+        /// The new value.
         value: SettingEdit,
     },
-    /// The version of a file that holds our hooks alone.
+    /// The version of a file that holds only our hooks.
     Version,
-    /// A plugin, which is all of its file.
+    /// A plugin, which is a whole file.
     Plugin {
-        /// The program that it calls.
+        /// The path or name of the program that it calls.
         program: String,
     },
 }
@@ -83,13 +82,13 @@ pub(crate) enum ConfigPart {
 pub(crate) enum ServerForm {
     /// `command` and `args`.
     Plain,
-    /// The same, and `"type": "stdio"`.
+    /// `command`, `args` and `"type": "stdio"`.
     Typed,
     /// Program and arguments in one list, as opencode has it.
     OneList,
-    /// The tools that may be used beside it, as Copilot CLI has it.
+    /// With a list of the allowed tools, as Copilot CLI has it.
     Tools,
-    /// Within `transport`, as Cline has it.
+    /// Inside `transport`, as Cline has it.
     Transport,
 }
 
@@ -100,9 +99,9 @@ pub(crate) enum HookForm {
     Grouped,
     /// In a group of handlers that have names.
     Named,
-    /// By itself, as Copilot CLI has it.
+    /// Without a group, with `bash` and `timeoutSec`, as Copilot CLI has it.
     Flat,
-    /// By itself, as Cursor has it.
+    /// Without a group, with `command` and `timeout`, as Cursor has it.
     Bare,
 }
 
@@ -115,58 +114,58 @@ pub(crate) enum SettingEdit {
     InList(&'static str),
 }
 
-/// Why a file is left as it is.
+/// The reason why a file is not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigError {
-    /// The file is not what the agent reads.
+    /// The file cannot be parsed.
     Syntax {
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// The error of the parser.
         what: String,
     },
-    /// Something else stands where our entry belongs.
+    /// The parent of our entry has another type; with its name.
     Shape(String),
-    /// The edit would not have come out as meant.
+    /// The edited text would have another meaning than intended; with the name of our entry.
     Form(String),
 }
 
 impl ConfigError {
-    /// Returns what is wrong, for a person.
+    /// Returns the reason as text.
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Syntax { line, what } => format!("line {line}: {what}"),
-            Self::Shape(at) => format!("`{at}` is not of the kind that the agent reads there"),
-            Self::Form(at) => format!("`{at}` is written in a form that is not edited here"),
+            Self::Shape(at) => format!("`{at}` has a type that the agent does not read"),
+            Self::Form(at) => format!("`{at}` is written in a form that cannot be edited"),
         }
     }
 }
 
-/// What became of a file's text.
+/// The result of an edit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EditedText {
-    /// The text; `None` when nothing is left of it.
+    /// The text; `None` if nothing remains.
     pub(crate) text: Option<String>,
-    /// What a person should know.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// How many of our entries were changed.
+    /// The numbers of changed entries.
     pub(crate) counts: Counts,
-    /// The bytes that were replaced, the last ones first.
+    /// The bytes that were replaced, last edit first.
     pub(crate) replaced: Vec<Replacement>,
-    /// Settings of the agent's own that were changed, with the values before.
+    /// The changed settings of the agent's own, with their earlier values.
     pub(crate) settings: Vec<PriorSetting>,
 }
 
-/// Numbers of entries.
+/// Numbers of changed entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Hooks.
+    /// Changed hooks.
     pub(crate) hooks: usize,
-    /// Plugins.
+    /// Changed plugins.
     pub(crate) plugins: usize,
-    /// MCP servers.
+    /// Changed MCP servers.
     pub(crate) servers: usize,
-    /// Settings of the agent's own.
+    /// Changed settings of the agent's own.
     pub(crate) settings: usize,
 }
 
@@ -182,9 +181,9 @@ impl Counts {
     }
 }
 
-/// Returns a file's text with our entries, as few bytes changed as that takes.
+/// Returns the text of a file with our entries added; as few bytes as possible change.
 ///
-/// What is there already stays as a person left it; only the program it calls is brought up to date.
+/// Entries of ours that exist keep the form that a user gave them; only the program is updated.
 pub(crate) fn install(text: Option<&str>, parts: &[ConfigPart]) -> Result<EditedText, ConfigError> {
     let mut edited = EditedText { text: text.map(str::to_owned), ..EditedText::default() };
     for part in parts {
@@ -217,39 +216,40 @@ pub(crate) fn install(text: Option<&str>, parts: &[ConfigPart]) -> Result<Edited
     Ok(edited)
 }
 
-/// Returns a file's text without our entries, and without what held nothing else. Settings of the agent's own get
-/// the values back that they had before `install`.
+/// Returns the text of a file without our entries and without the containers that held nothing else. Settings of the
+/// agent's own get the values back that they had before `install`.
 pub(crate) fn uninstall(
     text: &str,
     parts: &[ConfigPart],
     priors: &[PriorSetting],
 ) -> Result<EditedText, ConfigError> {
     let mut edited = EditedText::default();
-    let mut left = text.to_owned();
+    let mut rest = text.to_owned();
     for part in parts {
         let without = match part {
-            ConfigPart::Server { .. } => server::remove(&left, part)?,
-            ConfigPart::Hook { event, .. } => Some(hook::remove(left.clone(), event)?),
-            ConfigPart::TomlServer { .. } => Some(toml::remove(&left)?),
-            ConfigPart::Setting { at, value } => Some(restore_setting(&left, at, *value, priors)?),
-            ConfigPart::Version => Some(remove_version(&left)?),
-            ConfigPart::Plugin { .. } => plugin::remove(&left),
+            ConfigPart::Server { .. } => server::remove(&rest, part)?,
+            ConfigPart::Hook { event, .. } => Some(hook::remove(rest.clone(), event)?),
+            ConfigPart::TomlServer { .. } => Some(toml::remove(&rest)?),
+            ConfigPart::Setting { at, value } => Some(restore_setting(&rest, at, *value, priors)?),
+            ConfigPart::Version => Some(remove_version(&rest)?),
+            ConfigPart::Plugin { .. } => plugin::remove(&rest),
         };
         match without {
-            Some(without) if without != left => {
+            Some(without) if without != rest => {
                 edited.counts.add(part);
-                left = without;
+                rest = without;
             }
             Some(_) => {}
             None => edited.notes.extend(foreign_entry(part)),
         }
     }
-    let empty = left != text && matches!(left.trim(), "" | "{}");
-    edited.text = (!empty).then_some(left);
+    let empty = rest != text && matches!(rest.trim(), "" | "{}");
+    edited.text = (!empty).then_some(rest);
     Ok(edited)
 }
 
-/// Returns what is left of a file that was there before and says nothing without these parts; `None` if it goes.
+/// Returns the text of a file that existed before `install` and is empty without these parts; `None` if the file is
+/// deleted.
 pub(crate) fn emptied_text(parts: &[ConfigPart]) -> Option<String> {
     match parts.first() {
         Some(ConfigPart::Plugin { .. }) => None,
@@ -263,11 +263,11 @@ fn foreign_entry(part: &ConfigPart) -> Option<String> {
         ConfigPart::Server { servers, .. } => servers,
         ConfigPart::TomlServer { .. } => toml::SERVERS,
         ConfigPart::Plugin { .. } => {
-            return Some("`lukasa.js` is another plugin; it stays".to_owned());
+            return Some("`lukasa.js` is another plugin; it was not changed".to_owned());
         }
         ConfigPart::Hook { .. } | ConfigPart::Setting { .. } | ConfigPart::Version => return None,
     };
-    Some(format!("`{servers}.{SERVER}` calls another program; it stays as it is"))
+    Some(format!("`{servers}.{SERVER}` calls another program; it was not changed"))
 }
 
 fn is_our_program(program: &str) -> bool {
@@ -282,23 +282,23 @@ fn value_at<'v>(value: &'v Value, at: &[&str]) -> Option<&'v Value> {
     at.iter().try_fold(value, |value, name| value.get(name))
 }
 
-/// Sets a setting, and returns its value before if that differs.
+/// Changes a setting, and returns its earlier value if it was different.
 fn put_setting(
     text: &str,
     at: &'static [&'static str],
     setting: SettingEdit,
 ) -> Result<(String, Option<PriorSetting>), ConfigError> {
     let value = jsonc::read(text)?;
-    let there = value_at(&value, at);
+    let current = value_at(&value, at);
     let mut steps = member_steps(at);
     let entry = match setting {
-        SettingEdit::Off if there == Some(&Value::Bool(false)) => {
+        SettingEdit::Off if current == Some(&Value::Bool(false)) => {
             return Ok((text.to_owned(), None));
         }
         SettingEdit::Off => ConfigValue::Bool(false),
         SettingEdit::InList(item) => {
-            let items = there.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            if items.iter().any(|there| there == item) {
+            let items = current.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            if items.iter().any(|existing| existing == item) {
                 return Ok((text.to_owned(), None));
             }
             steps.push(PathStep::New);
@@ -308,14 +308,14 @@ fn put_setting(
     let prior = PriorSetting::new(
         at,
         match setting {
-            SettingEdit::Off => there.and_then(Value::as_bool),
+            SettingEdit::Off => current.and_then(Value::as_bool),
             SettingEdit::InList(_) => None,
         },
     );
     Ok((jsonc::insert(text, &steps, &entry)?, Some(prior)))
 }
 
-/// Gives a setting that `install` changed its value back, unless a person changed it since.
+/// Restores a setting that `install` changed, unless a user changed it since.
 fn restore_setting(
     text: &str,
     at: &[&str],
@@ -326,17 +326,17 @@ fn restore_setting(
         return Ok(text.to_owned());
     };
     let value = jsonc::read(text)?;
-    let there = value_at(&value, at);
+    let current = value_at(&value, at);
     let mut steps = member_steps(at);
     match setting {
-        SettingEdit::Off if there == Some(&Value::Bool(false)) => match prior.value {
+        SettingEdit::Off if current == Some(&Value::Bool(false)) => match prior.value {
             Some(before) => jsonc::insert(text, &steps, &ConfigValue::Bool(before)),
             None => jsonc::remove(text, &steps),
         },
         SettingEdit::Off => Ok(text.to_owned()),
         SettingEdit::InList(item) => {
-            let items = there.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let Some(index) = items.iter().rposition(|there| there == item) else {
+            let items = current.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let Some(index) = items.iter().rposition(|existing| existing == item) else {
                 return Ok(text.to_owned());
             };
             steps.push(PathStep::Element(index));
@@ -352,7 +352,7 @@ fn put_version(text: &str) -> Result<String, ConfigError> {
     jsonc::insert(text, &[PathStep::Member("version")], &ConfigValue::Number(1))
 }
 
-/// Removes the version if the file says nothing else.
+/// Removes the version if the file holds nothing else.
 fn remove_version(text: &str) -> Result<String, ConfigError> {
     if jsonc::read(text)? == serde_json::json!({ "version": 1 }) {
         return jsonc::remove(text, &[PathStep::Member("version")]);

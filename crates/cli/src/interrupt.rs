@@ -1,4 +1,7 @@
-//! Ctrl-C and its kin: a command is dropped, a write is finished first, an editor is left alone.
+//! Handling of SIGINT, SIGTERM and SIGHUP.
+//!
+//! A signal drops the running command. A write is finished first, and while an editor has the terminal, Ctrl-C is
+//! left to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,22 +9,22 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Status;
 
-/// Listens for the signals with which people and systems end a command.
+/// A listener for the signals that end a command.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     editor_has_terminal: AtomicBool,
     is_writing: AtomicBool,
 }
 
-/// While this lives, Ctrl-C belongs to another program, or waits for a write.
+/// A guard: until it is dropped, Ctrl-C is left to another program, or waits for a write.
 #[derive(Debug)]
 pub(crate) struct InterruptGuard<'a>(&'a AtomicBool);
 
 impl Interrupts {
-    /// Waits until the command is to end; returns how that is called. Signals are listened to from this call on, not only
-    /// once what it returns is awaited.
+    /// Waits for a signal that ends the command; returns the exit status for it. Signals are caught from this call on,
+    /// not only once the returned future is awaited.
     ///
-    /// Where signals cannot be listened to, they do what they do to any program.
+    /// If signal handlers cannot be installed, signals have their default effect.
     pub(crate) fn wait_for_signal(&self) -> impl Future<Output = Status> + '_ {
         let listen = || -> std::io::Result<_> {
             let interrupt = signal(SignalKind::interrupt())?;
@@ -47,19 +50,19 @@ impl Interrupts {
         }
     }
 
-    /// Lends Ctrl-C to a program that this one waits for.
+    /// Leaves Ctrl-C to a program that this one waits for.
     pub(crate) fn suspend(&self) -> InterruptGuard<'_> {
         self.editor_has_terminal.store(true, Ordering::Relaxed);
         InterruptGuard(&self.editor_has_terminal)
     }
 
-    /// Says that something is being written that is to be seen whole.
+    /// Marks a write that must be finished before a signal ends the command.
     pub(crate) fn defer_for_write(&self) -> InterruptGuard<'_> {
         self.is_writing.store(true, Ordering::Relaxed);
         InterruptGuard(&self.is_writing)
     }
 
-    /// Returns whether a write is on its way.
+    /// Checks whether a write is in progress.
     pub(crate) fn is_write_pending(&self) -> bool {
         self.is_writing.load(Ordering::Relaxed)
     }

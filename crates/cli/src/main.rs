@@ -1,7 +1,7 @@
-//! `lukasa`: memories at the command line, and served to agents.
+//! The `lukasa` program: memories on the command line, and servers for agents.
 //!
-//! Reads the command line, runs one command, and turns its end into an exit status. What commands do
-//! is in [`commands`], how they end in [`exit`], what is printed in [`render`].
+//! Parses the command line, runs one command, and converts its result to an exit status. The commands are in
+//! [`commands`], exit statuses and errors in [`exit`], printing in [`render`].
 
 mod app;
 mod args;
@@ -29,15 +29,15 @@ use crate::args::{Cli, Command, Globals};
 use crate::exit::{Failure, Status};
 use crate::render::Output;
 
-/// Gives back to the system what is free. That of glibc keeps most of what a task took for good: each of its threads
-/// has an arena, and what is freed in the middle of one stays resident.
+/// The allocator, which returns free memory to the system. The one of glibc keeps most of the memory that a task used.
+/// Each of its threads has an arena, and memory freed in the middle of an arena stays resident.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    if let Some(answered) = complete::answer() {
-        return answered.into();
+    if let Some(status) = complete::answer() {
+        return status.into();
     }
     let cli = match parse_args() {
         Ok(cli) => cli,
@@ -47,14 +47,14 @@ fn main() -> ExitCode {
         let output = Output::new(&cli.globals);
         return report_and_exit(&output, overview(&output));
     };
-    // An agent is told nothing but the answer, and kept waiting for as little as can be.
+    // Before logging is set up: an agent reads only the answer, and waits for it in every turn.
     if let Command::Hook(args) = command {
         return hooks::run(cli.globals, args).into();
     }
     let output = Output::new(&cli.globals);
     log(&cli.globals, &output, matches!(command, Command::Serve(_)));
     let ended = match command {
-        // These tell about the program itself and need neither settings nor memories.
+        // These commands need neither settings nor memories.
         Command::Completions(args) => commands::shell::completions(&args),
         Command::Man(args) => commands::shell::man(&output, &args),
         Command::Reference(args) => commands::reference::run(&output, &args),
@@ -67,26 +67,26 @@ fn main() -> ExitCode {
     report_and_exit(&output, ended)
 }
 
-/// Reads the command line.
+/// Parses the command line.
 fn parse_args() -> Result<Cli, clap::Error> {
     let mut grammar = args::grammar(app::raw_args());
     let matches = grammar.try_get_matches_from_mut(app::raw_args())?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
 }
 
-/// Shows how to start and which commands there are. A program that wants JSON forgot the command.
+/// Prints first steps and the names of the commands. With `--json` a missing command is an error.
 fn overview(output: &Output) -> Result<Status, Failure> {
     if output.json {
         return Err(Failure::usage("`--json` needs a command, and none was given")
-            .help("`lukasa help` lists the commands"));
+            .help("run `lukasa help` for a list of commands"));
     }
     let heading = if output.style.color { render::STRONG } else { anstyle::Style::new() };
     output.text(&args::overview(heading))?;
     Ok(Status::Done)
 }
 
-/// Prints what the library notices to stderr: warnings, and more with `-v`. With `--json` that stream holds
-/// the error alone; but a daemon logs there, one JSON object a line, for the program that supervises it.
+/// Sets up logging to stderr: warnings, and more with `-v`. With `--json` stderr holds only the error, except for a
+/// daemon: it logs one JSON object per line, for the program that supervises it.
 fn log(globals: &Globals, output: &Output, is_daemon: bool) {
     let level = match globals.verbose {
         0 if globals.json && !is_daemon => LevelFilter::OFF,
@@ -95,11 +95,11 @@ fn log(globals: &Globals, output: &Output, is_daemon: bool) {
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
-    // Below this the protocol library logs whole requests, and memories with them.
+    // At lower levels the protocol library logs whole requests, including memories.
     let quiet = level.min(LevelFilter::WARN);
     let targets = Targets::new().with_default(level).with_targets([
         ("rmcp", quiet),
-        // What it warns of is told to the client too.
+        // The client gets these warnings as well.
         ("agent_client_protocol", level.min(LevelFilter::ERROR)),
     ]);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
@@ -111,7 +111,7 @@ fn log(globals: &Globals, output: &Output, is_daemon: bool) {
     tracing_subscriber::registry().with(lines).init();
 }
 
-/// Prints help to stdout and complaints to stderr, as JSON where that was asked for.
+/// Prints help to stdout and parse errors to stderr, as JSON with `--json`.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let color = args::color(app::raw_args());
@@ -126,7 +126,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         };
     }
     if app::raw_args().nth(1).is_some_and(|word| word == "hook") {
-        // To some agents a status that is not 0 is an order to stop.
+        // Some agents stop if the exit status of a hook is not 0.
         return hooks::report_invalid_args(error).into();
     }
     if app::raw_args().any(|word| word == "--json") {
@@ -140,20 +140,20 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Plays the demo, which has its own home and leaves the person's alone.
+/// Runs the demo, which uses its own home and not that of the user.
 fn demo(output: &Output, args: &args::Demo) -> Result<Status, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(commands::demo::run(output, args));
-    // After Ctrl-C the story may still wait for a process that is gone.
+    // After Ctrl-C the demo may still wait for a process that is gone.
     runtime.shutdown_background();
     ended
 }
 
 fn with_memories(app: &App, command: Command) -> ExitCode {
     let mut runtime = match command {
-        // A curator that thinks keeps nobody waiting.
+        // A task that computes must not delay requests.
         Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
-        // Nor does it keep this process here when the client is gone.
+        // A task that computes must not keep this process alive when the client is gone.
         #[cfg(feature = "child")]
         Command::Acp(_) => acp_runtime(),
         _ => tokio::runtime::Builder::new_current_thread(),
@@ -167,7 +167,7 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
         app.close().await;
         ended
     });
-    // A thread may still wait for a line on stdin that nobody will type.
+    // A thread may still be blocked in a read of stdin.
     runtime.shutdown_background();
     report_and_exit(&app.output, ended)
 }
@@ -175,16 +175,16 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
 #[cfg(feature = "child")]
 fn acp_runtime() -> tokio::runtime::Builder {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    // One that reads while the other works.
+    // One thread reads while the other works.
     runtime.worker_threads(2);
     runtime
 }
 
-/// Runs a command until it is done or a signal comes. A write that has begun is finished, so that
-/// nobody finds a part of it; a second signal leaves that to whoever writes next.
+/// Runs a command until it ends or a signal arrives. A write that has begun is finished first, so that no reader
+/// sees a part of it. A second signal ends at once; the next writer recovers the write.
 async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let command = match command {
-        // Ends by the same signals in its own way: requests in flight are answered first.
+        // These handle signals themselves: they answer requests in flight first.
         Command::Mcp(args) => return commands::mcp::run(app, &args).await,
         #[cfg(feature = "child")]
         Command::Acp(_) => return commands::acp::run(app).await,

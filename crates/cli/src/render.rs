@@ -1,8 +1,8 @@
-//! What a person, or a program that reads for one, gets to see.
+//! Output of commands: color, escaping, paging, and JSON.
 //!
-//! Commands hand over whole texts or JSON values; here they are colored, made safe for a terminal,
-//! paged and printed. Color is decided once and put in by [`Look`], never taken out again, so that
-//! the bytes of a memory that is piped stay what they are.
+//! Commands pass whole texts or JSON values. This module colors them, escapes control characters for a terminal,
+//! and prints them, through a pager if there is one. Color is decided once and added by [`OutputStyle`]. It is never
+//! stripped from a text afterwards, so that the bytes of a piped memory stay unchanged.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -24,34 +24,34 @@ pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod time;
 
-/// What stands out: paths, numbers of changes.
+/// The style of emphasized text: paths, numbers of changes.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What is there but not looked for.
+/// The style of secondary text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// What was added, what is well.
+/// The style of added lines and good states.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What was removed, what is wrong.
+/// The style of removed lines and errors.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-/// What needs a look: warnings, pins, matches.
+/// The style of warnings, pins and matches.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
-/// Positions and headings.
+/// The style of positions and headings.
 pub(crate) const MARK: Style = AnsiColor::Cyan.on_default();
 
-/// How one stream is to look.
+/// The style of one output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutputStyle {
-    /// Whether it is colored.
+    /// Whether text is colored.
     pub(crate) color: bool,
-    /// Whether a person looks at it directly.
+    /// Whether the stream is a terminal.
     pub(crate) terminal: bool,
-    /// Whether lists are laid out in columns: on a terminal, and for a person who asks for color in a pipe.
+    /// Whether lists are aligned in columns: on a terminal, and with `--color always` in a pipe.
     pub(crate) columns: bool,
-    /// How many columns there are; `None` when lines may be as long as they are.
+    /// The number of columns; `None` if lines are not limited.
     pub(crate) width: Option<usize>,
 }
 
 impl OutputStyle {
-    /// No colors and no terminal.
+    /// The style without colors and terminal.
     pub(crate) const PLAIN: Self =
         Self { color: false, terminal: false, columns: false, width: None };
 
@@ -60,18 +60,18 @@ impl OutputStyle {
         if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// Returns text of a memory: as it is, unless a terminal would obey what is in it.
+    /// Returns the text of a memory, with control characters escaped if a terminal would interpret them.
     pub(crate) fn memory_text(self, text: &str) -> Cow<'_, str> {
         if self.terminal || self.color { sanitize::text(text) } else { Cow::Borrowed(text) }
     }
 }
 
-/// Prints what a command has to say.
+/// The printer of a command: results to stdout, notes, warnings and errors to stderr.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// How stdout is to look.
+    /// The style of stdout.
     pub(crate) style: OutputStyle,
-    /// How stderr is to look.
+    /// The style of stderr.
     pub(crate) note_style: OutputStyle,
     /// Whether results are JSON.
     pub(crate) json: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Decides how the streams look. Honors `--color`, `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and
+    /// Chooses the styles of the streams from `--color`, `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and
     /// `TERM=dumb`, in this order.
     pub(crate) fn new(globals: &Globals) -> Self {
         let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
@@ -112,13 +112,13 @@ impl Output {
         }
     }
 
-    /// Lets long texts be paged; it has an effect only where stdout is a terminal.
+    /// Sets the pager; it is used only if stdout is a terminal.
     pub(crate) fn with_pager(mut self, pager: Option<pager::Pager>) -> Self {
         self.pager = if self.style.terminal && !self.json { pager } else { None };
         self
     }
 
-    /// Prints a text as it is, through the pager where there is one.
+    /// Prints a text unchanged, through the pager if there is one.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         match &self.pager {
             Some(pager) if !text.is_empty() => Ok(pager.show(text)?),
@@ -126,13 +126,13 @@ impl Output {
         }
     }
 
-    /// Prints one JSON value: indented for a person, on one line for a program.
+    /// Prints one JSON value: indented on a terminal, else on one line.
     pub(crate) fn value(&self, value: &Value) -> Result<(), Failure> {
         let text = if self.style.terminal { format!("{value:#}") } else { value.to_string() };
         self.text(&format!("{}\n", sanitize::json(&text)))
     }
 
-    /// Prints JSON values, one a line.
+    /// Prints JSON values, one per line.
     pub(crate) fn values(&self, values: &[Value]) -> Result<(), Failure> {
         let mut lines = TextBuffer::default();
         for value in values {
@@ -141,14 +141,14 @@ impl Output {
         self.text(&sanitize::json(&lines.into_string()))
     }
 
-    /// Says what was done, on stderr; programs and quiet people are spared.
+    /// Prints a note about the work done to stderr; not with `--quiet` or `--json`.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
             print_error(&sanitize::text(text));
         }
     }
 
-    /// Says what to look at, on stderr, unless the JSON result holds it.
+    /// Prints a warning to stderr; not with `--json`, where the result holds it.
     pub(crate) fn warning(&self, text: &str) {
         if !self.json {
             let head = self.note_style.paint(WARN.bold(), "warning:");
@@ -156,20 +156,20 @@ impl Output {
         }
     }
 
-    /// Says why a command failed, on stderr: with `--json` as `{"error": …}`, so that stdout holds
-    /// results alone.
+    /// Prints the error of a failed command to stderr. With `--json` it is `{"error": …}`, so that stdout holds
+    /// only results.
     pub(crate) fn failure(&self, failure: &Failure) {
         match failure {
             Failure::PipeClosed | Failure::Interrupted(_) => {}
-            Failure::Message(told) if self.json => {
-                print_error(&sanitize::json(&failure_value(told).to_string()));
+            Failure::Message(message) if self.json => {
+                print_error(&sanitize::json(&failure_value(message).to_string()));
             }
-            Failure::Message(told) => print_error(&failure_text(told, self.note_style)),
+            Failure::Message(message) => print_error(&failure_text(message, self.note_style)),
         }
     }
 }
 
-/// Prints bytes as they are.
+/// Prints bytes to stdout unchanged.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;
@@ -177,36 +177,36 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 fn print_error(text: &str) {
-    // Where even stderr is closed, nobody is left to be told.
+    // If stderr is closed too, there is no stream left to report the error on.
     let _unread = writeln!(io::stderr().lock(), "{text}");
 }
 
-fn failure_value(told: &ErrorMessage) -> Value {
+fn failure_value(message: &ErrorMessage) -> Value {
     let mut error = json!({
-        "code": told.code.as_ref(),
-        "message": told.message,
-        "help": told.help,
+        "code": message.code.as_ref(),
+        "message": message.message,
+        "help": message.help,
     });
-    if !told.differences.is_empty() {
-        let differences = told.differences.iter();
+    if !message.differences.is_empty() {
+        let differences = message.differences.iter();
         error["differences"] = differences
-            .map(|one| json!({ "path": one.path, "why": one.why, "diff": one.diff }))
+            .map(|item| json!({ "path": item.path, "why": item.why, "diff": item.diff }))
             .collect();
     }
     json!({ "error": error })
 }
 
-fn failure_text(told: &ErrorMessage, look: OutputStyle) -> String {
+fn failure_text(message: &ErrorMessage, look: OutputStyle) -> String {
     let mut text = TextBuffer::default();
-    for one in &told.differences {
-        let title = format!("{}: {}", one.path, one.why);
+    for difference in &message.differences {
+        let title = format!("{}: {}", difference.path, difference.why);
         text.line(look.paint(STRONG, &sanitize::text(&title)));
-        // A failure is for eyes, wherever it goes: it is no patch.
-        text.line(diff::colored(&one.diff, OutputStyle { terminal: true, ..look }));
+        // Escaped even in a pipe: an error is read by people and not applied as a patch.
+        text.line(diff::colored(&difference.diff, OutputStyle { terminal: true, ..look }));
     }
     let error = look.paint(BAD.bold(), "error:");
-    text.line(format_args!("{error} {}", sanitize::text(&told.message)));
-    for help in told.help.iter().flat_map(|help| help.lines()) {
+    text.line(format_args!("{error} {}", sanitize::text(&message.message)));
+    for help in message.help.iter().flat_map(|help| help.lines()) {
         text.line(format_args!("  {} {}", look.paint(MARK, "help:"), sanitize::text(help)));
     }
     text.into_string().trim_end().to_owned()
@@ -218,7 +218,7 @@ pub(crate) fn short_path(path: &MemoryPath) -> String {
     whole.strip_prefix("/memories/").map_or(whole.clone(), str::to_owned)
 }
 
-/// Returns a mount's word: its scope, or `flat`.
+/// Returns the name of a mount: its scope, or `flat`.
 pub(crate) fn mount_word(mount: Mount) -> &'static str {
     match mount {
         Mount::Scope(scope) => scope.into(),
@@ -227,8 +227,8 @@ pub(crate) fn mount_word(mount: Mount) -> &'static str {
 }
 
 /// Returns a number with its noun: `1 memory`, `2 memories`.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+pub(crate) fn counted(count: usize, singular: &str, plural: &str) -> String {
+    format!("{count} {}", if count == 1 { singular } else { plural })
 }
 
 #[cfg(test)]
@@ -237,21 +237,21 @@ mod tests {
     use crate::exit::Mismatch;
     use memory::error_code::MemoryErrorCode;
 
-    fn told(failure: Failure) -> ErrorMessage {
+    fn error_message(failure: Failure) -> ErrorMessage {
         match failure {
-            Failure::Message(told) => *told,
+            Failure::Message(message) => *message,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_failure_says_what_is_wrong_and_what_to_do() {
+    fn a_failure_shows_differences_error_and_hint() {
         let difference = Mismatch {
             path: "global/a.md".to_owned(),
             why: "it was changed since".to_owned(),
             diff: "-old\n+new\u{1b}[2J\n".to_owned(),
         };
-        let failure = told(
+        let failure = error_message(
             Failure::new(MemoryErrorCode::Conflict, "cannot \u{202e}undo")
                 .help("look")
                 .difference(difference),

@@ -1,8 +1,8 @@
-//! What the system's service manager is told about the daemon: a user unit for systemd, an agent for launchd.
+//! Service definitions of the daemon: a user unit for systemd, an agent for launchd.
 //!
-//! Only texts and names are made here. They are written for one person, without special rights, and bind
-//! the daemon to what it does: it needs no new privileges, no other address families, no code that is
-//! made while it runs.
+//! This module only builds texts and names; it writes no files. The service runs for one user, without special rights.
+//! The unit of systemd restricts it further: no new privileges, no other address families, no code generated at run
+//! time.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,38 +15,38 @@ use memory::limits::{
 use crate::exit::{Failure, Status};
 use crate::render::text;
 
-/// What the service is called.
+/// The name of the service.
 pub(crate) const NAME: &str = "lukasa";
 
-/// How a text that was written here says so.
+/// The mark by which a file written by `lukasa service install` is recognized.
 const MARK: &str = "Written by `lukasa service install`";
 
-/// Who starts services on a system.
+/// A service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum InitSystem {
-    /// Of most Linux systems
+    /// Service manager of most Linux systems
     Systemd,
-    /// Of macOS
+    /// Service manager of macOS
     Launchd,
 }
 
 /// The daemon as a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
-    /// The program, by its whole path.
+    /// The absolute path of the program.
     pub(crate) program: PathBuf,
-    /// What it is called with after `serve`.
+    /// The arguments after `serve`.
     pub(crate) args: Vec<String>,
-    /// Where it runs: relative paths and the project count from here.
+    /// The working directory: relative paths and the project are resolved from here.
     pub(crate) folder: PathBuf,
-    /// What of the environment says where memories lie.
+    /// The environment variables that set the folders of memories.
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
-    /// Where launchd puts what it says; systemd has its journal.
+    /// The log file of launchd; systemd has its journal.
     pub(crate) log: PathBuf,
 }
 
 impl InitSystem {
-    /// Returns the one of this system, if it is known.
+    /// Returns the service manager of this system, if it is supported.
     pub(crate) const fn current() -> Option<Self> {
         if cfg!(target_os = "linux") {
             Some(Self::Systemd)
@@ -57,7 +57,7 @@ impl InitSystem {
         }
     }
 
-    /// Returns the service's file, from the home folder and the one for settings.
+    /// Returns the path of the service file, from the home folder and the configuration folder.
     pub(crate) fn file(self, home: &Path, config: &Path) -> PathBuf {
         match self {
             Self::Systemd => config.join("systemd/user").join(format!("{NAME}.service")),
@@ -65,7 +65,7 @@ impl InitSystem {
         }
     }
 
-    /// Returns the link by which systemd starts the service when the person logs in; launchd has none.
+    /// Returns the link by which systemd starts the service at login; launchd has none.
     pub(crate) fn link(self, file: &Path) -> Option<PathBuf> {
         let name = file.file_name()?;
         match self {
@@ -74,7 +74,7 @@ impl InitSystem {
         }
     }
 
-    /// Returns the text of the service's file.
+    /// Returns the text of the service file.
     pub(crate) fn text(self, service: &Service) -> Result<String, Failure> {
         match self {
             Self::Systemd => unit(service),
@@ -82,51 +82,52 @@ impl InitSystem {
         }
     }
 
-    /// Returns what to do after the file is written: command and reason.
+    /// Returns the steps after the file is written: commands and their effects.
     pub(crate) fn steps_to_start(self, file: &Path, log: &Path) -> Vec<(String, &'static str)> {
         match self {
             Self::Systemd => vec![
-                ("systemctl --user daemon-reload".to_owned(), "systemd reads the file"),
+                ("systemctl --user daemon-reload".to_owned(), "makes systemd read the file"),
                 (
                     format!("systemctl --user enable --now {NAME}"),
-                    "starts it, now and at each login",
+                    "starts the daemon, now and at each login",
                 ),
-                (format!("systemctl --user status {NAME}"), "shows how it is"),
-                (format!("journalctl --user -u {NAME} -f"), "shows what it says"),
-                ("loginctl enable-linger".to_owned(), "lets it run while you are not logged in"),
+                (format!("systemctl --user status {NAME}"), "shows its status"),
+                (format!("journalctl --user -u {NAME} -f"), "shows its log"),
+                ("loginctl enable-linger".to_owned(), "keeps it running while you are logged out"),
             ],
             Self::Launchd => vec![
                 (
                     format!("launchctl bootstrap gui/$(id -u) {}", quoted_path(file)),
-                    "starts it, now and at each login",
+                    "starts the daemon, now and at each login",
                 ),
-                (format!("launchctl print gui/$(id -u)/{NAME}"), "shows how it is"),
-                (format!("tail -f {}", quoted_path(log)), "shows what it says"),
+                (format!("launchctl print gui/$(id -u)/{NAME}"), "shows its status"),
+                (format!("tail -f {}", quoted_path(log)), "shows its log"),
             ],
         }
     }
 
-    /// Returns what to do after the file is removed.
+    /// Returns the steps after the file is removed: commands and their effects.
     pub(crate) fn steps_to_end(self) -> Vec<(String, &'static str)> {
         match self {
             Self::Systemd => vec![
-                (format!("systemctl --user stop {NAME}"), "ends it, if it runs"),
-                ("systemctl --user daemon-reload".to_owned(), "systemd forgets the file"),
+                (format!("systemctl --user stop {NAME}"), "stops the daemon, if it runs"),
+                ("systemctl --user daemon-reload".to_owned(), "makes systemd forget the file"),
             ],
             Self::Launchd => {
-                vec![(format!("launchctl bootout gui/$(id -u)/{NAME}"), "ends it, if it runs")]
+                let step = format!("launchctl bootout gui/$(id -u)/{NAME}");
+                vec![(step, "stops the daemon, if it runs")]
             }
         }
     }
 }
 
-/// Tells whether a text is one of those that are written here.
+/// Checks whether a service file was written by Lukasa.
 pub(crate) fn is_ours(text: &str) -> bool {
     text.contains(MARK)
 }
 
-/// How long the daemon may take to end: its tasks and what stops them, calls over MCP, its connections, and a
-/// little for what is left to write.
+/// Returns the maximum time of a shutdown: draining and stopping tasks, calls over MCP, HTTP connections, and some
+/// seconds for the final writes.
 const fn stop_timeout_seconds() -> u64 {
     DRAIN_WAIT.as_secs()
         + 2 * TASK_STOP_WAIT.as_secs()
@@ -135,13 +136,13 @@ const fn stop_timeout_seconds() -> u64 {
         + 8
 }
 
-/// How many files it may have open.
+/// Returns the maximum number of open files.
 const fn open_files_max() -> usize {
     HTTP_CONNECTIONS_MAX + FILES_KEPT_FREE
 }
 
-/// The unit of systemd. What would need a file system of its own is left out: memories lie wherever
-/// projects do, and their files have the modes that the person's umask gives them.
+/// Returns the unit of systemd. Restrictions of the file system and of the umask are left out: memories are in the
+/// folders of projects, and their files get the modes of the user's umask.
 fn unit(service: &Service) -> Result<String, Failure> {
     let mut start = quoted(text_of(&service.program)?);
     for arg in ["serve"].into_iter().chain(service.args.iter().map(String::as_str)) {
@@ -156,7 +157,7 @@ fn unit(service: &Service) -> Result<String, Failure> {
     }
     let folder = text_of(&service.folder)?;
     if folder.ends_with(|last: char| last == '\\' || last.is_whitespace()) {
-        // systemd reads the rest of the line as it is: this would join the next one, or be cut off.
+        // systemd does not unquote this value: a backslash would join the next line, white space would be cut off.
         return Err(invalid_path_error(folder));
     }
     let folder = folder.replace('%', "%%");
@@ -193,7 +194,7 @@ WantedBy=default.target
     ))
 }
 
-/// The agent of launchd.
+/// Returns the agent of launchd.
 fn agent(service: &Service) -> Result<String, Failure> {
     let mut words = vec![text_of(&service.program)?, "serve"];
     words.extend(service.args.iter().map(String::as_str));
@@ -250,30 +251,30 @@ fn agent(service: &Service) -> Result<String, Failure> {
     ))
 }
 
-/// Returns a path as text that a service file can hold.
+/// Returns a path as text; an error if a service file cannot hold it.
 fn text_of(path: &Path) -> Result<&str, Failure> {
     let shown = || path.display().to_string();
     let text = path.to_str().ok_or_else(|| invalid_path_error(&shown()))?;
     checked_text(text)
 }
 
-/// Returns a text that has no line breaks and other control characters.
+/// Returns the text; an error if it has line breaks or other control characters.
 fn checked_text(text: &str) -> Result<&str, Failure> {
     if text.chars().any(char::is_control) { Err(invalid_path_error(text)) } else { Ok(text) }
 }
 
 fn invalid_path_error(text: &str) -> Failure {
-    Failure::usage(format!("{text:?} cannot stand in the file of a service"))
-        .help("use paths and words of plain text")
+    Failure::usage(format!("a service file cannot hold {text:?}"))
+        .help("use paths and arguments without control characters")
 }
 
-/// Returns one word as systemd reads it: without meaning for its own signs.
+/// Returns one word quoted for systemd, with its special characters escaped.
 fn quoted(text: &str) -> String {
     let text = text.replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{text}\"")
 }
 
-/// Returns a text as XML has it.
+/// Returns a text escaped for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_path_or_word_means_anything_to_systemd() {
+    fn paths_and_arguments_are_escaped_for_systemd() {
         let service = service("/opt/q u/lukasa", &["--workspace", "/a $b %c \\d", "--no-tasks"]);
         let unit = InitSystem::Systemd.text(&service).unwrap();
         assert_eq!(
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_begin_a_line_of_its_own_is_refused() {
+    fn line_breaks_in_paths_and_arguments_are_refused() {
         for manager in [InitSystem::Systemd, InitSystem::Launchd] {
             assert!(manager.text(&service("/a\nExecStartPre=/bin/evil", &[])).is_err());
             assert!(manager.text(&service("/a", &["--workspace", "a\nb"])).is_err());
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_path_is_taken_for_xml() {
+    fn paths_are_escaped_for_xml() {
         let agent = InitSystem::Launchd.text(&service("/a<b>&c", &[])).unwrap();
         assert!(agent.contains("\n    <string>/a&lt;b&gt;&amp;c</string>"), "{agent}");
         assert!(is_ours(&agent));

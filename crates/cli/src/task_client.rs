@@ -1,7 +1,7 @@
-//! Who does a task that a person asks for at the command line.
+//! Tasks that are submitted on the command line.
 //!
-//! The lane of this process does, under the lock that every process of Lukasa shares. This file is the
-//! one place that decides it.
+//! They run in the lane of this process and not in the daemon, under the lock that all Lukasa processes share.
+//! Only this file decides that. Errors of tasks are converted to failures with hints.
 
 use engine::{
     CancelOutcome, CuratorRequest, Engine, Lanes, NextDream, NullFeed, Requester, SubmitError,
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::app::{App, SelectedRunner};
 use crate::exit::{Failure, help_for};
 
-/// The lane of the workspace that the flags and the current folder mean.
+/// The lane of the workspace that the flags and the current folder select.
 pub(crate) struct TaskClient {
     lanes: Lanes,
     selected_runner: Option<SelectedRunner>,
@@ -25,7 +25,7 @@ pub(crate) struct TaskClient {
 }
 
 impl TaskClient {
-    /// Opens the lane; nothing is done yet.
+    /// Opens the lane with the configured runner; no task is started.
     pub(crate) fn open(app: &App) -> Self {
         let chosen = app.runners.for_command(&app.engine);
         let (engine, runner) = (&app.engine, Arc::clone(&chosen.runner));
@@ -38,20 +38,20 @@ impl TaskClient {
         }
     }
 
-    /// Opens the lane of a workspace.
+    /// Opens the lane of a workspace with the runner of the engine.
     pub(crate) fn new(engine: &Engine, workspace: Workspace) -> Self {
         let lanes = engine.lanes(engine.lane_settings(), Arc::new(NullFeed));
         Self { lanes, selected_runner: None, workspace, requester: Requester::person("cli") }
     }
 
-    /// Has a task done and waits for its end. A signal takes it back.
+    /// Submits a task and waits for its end. A signal cancels the task.
     pub(crate) async fn run_task(
         &self,
         app: &App,
         request: CuratorRequest,
         doing: &str,
     ) -> Result<Task, Failure> {
-        // Ends by signals in its own way.
+        // Signals are handled in `submit_and_wait`.
         let _finishing = app.interrupts.defer_for_write();
         let ended = app.wait_with_progress(doing, self.submit_and_wait(app, request)).await;
         self.lanes.drain(DRAIN_WAIT).await;
@@ -59,7 +59,7 @@ impl TaskClient {
         ended
     }
 
-    /// Ends what was started for tasks.
+    /// Closes the runner.
     async fn close(&self) {
         if let Some(chosen) = &self.selected_runner {
             chosen.close().await;
@@ -80,27 +80,27 @@ impl TaskClient {
         match ended {
             Some(Task { state: TaskState::Failed(error), .. }) => Err(task_failure(&error)),
             Some(task) => Ok(task),
-            None => Err(Failure::new(MemoryErrorCode::NotFound, "the task is not known any more")),
+            None => Err(Failure::new(MemoryErrorCode::NotFound, "the task no longer exists")),
         }
     }
 
-    /// Tells what the next dream by schedule waits for, if one comes.
+    /// Returns the conditions of the next scheduled dream, if there is one.
     pub(crate) async fn next_dream(&self) -> Option<NextDream> {
-        // What is wrong with the state is told by whoever looks after it.
+        // Errors of the state are reported by the health check.
         self.lanes.next_dream(&self.workspace).await.unwrap_or_default()
     }
 
-    /// Works out what a task would do.
-    pub(crate) async fn rehearse(
+    /// Computes the effect of a task without running it.
+    pub(crate) async fn preview(
         &self,
         app: &App,
         request: &CuratorRequest,
         doing: &str,
     ) -> Result<TaskPreview, Failure> {
-        let rehearsal = self.lanes.preview(&self.workspace, request, &self.requester);
-        let rehearsed = app.wait_with_progress(doing, rehearsal).await;
+        let future = self.lanes.preview(&self.workspace, request, &self.requester);
+        let preview = app.wait_with_progress(doing, future).await;
         self.close().await;
-        rehearsed.map_err(|error| match error {
+        preview.map_err(|error| match error {
             TaskPreviewError::Submit(error) => submit_failure(request.kind(), error),
             TaskPreviewError::Task(error) => task_failure(&error),
         })
@@ -111,7 +111,7 @@ impl TaskClient {
         Ok(self.lanes.list(&self.workspace, filter, Viewer::Person).await?)
     }
 
-    /// Takes a task back; `None` if there is no such task in this workspace.
+    /// Cancels a task; `None` if there is no such task in this workspace.
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Option<CancelOutcome>, Failure> {
         Ok(self.lanes.cancel(&self.workspace, id, Viewer::Person).await?)
     }
@@ -121,12 +121,12 @@ fn submit_failure(kind: TaskKind, error: SubmitError) -> Failure {
     match error {
         SubmitError::State(error) => error.into(),
         SubmitError::Full => {
-            let what = format!("{error}");
+            let text = format!("{error}");
             let help = format!(
-                "`lukasa tasks` lists them; {TASKS_UNFINISHED_MAX} fit in, {TASKS_MINOR_MAX} of them \
-                 to forget or dream"
+                "`lukasa tasks` lists them; at most {TASKS_UNFINISHED_MAX} may wait, at most \
+                 {TASKS_MINOR_MAX} of them to forget or dream"
             );
-            Failure::new(MemoryErrorCode::Locked, what).help(help)
+            Failure::new(MemoryErrorCode::Locked, text).help(help)
         }
         SubmitError::Draining => Failure::new(MemoryErrorCode::Locked, error.to_string()),
         SubmitError::FeatureDisabled => {
@@ -141,7 +141,7 @@ fn submit_failure(kind: TaskKind, error: SubmitError) -> Failure {
     }
 }
 
-/// Says why a task came to nothing.
+/// Converts the error of a task, with a hint.
 fn task_failure(error: &TaskError) -> Failure {
     let code = error.cause.unwrap_or(match error.code {
         TaskErrorCode::Screened => MemoryErrorCode::Screened,
@@ -164,10 +164,10 @@ fn task_failure(error: &TaskError) -> Failure {
     let failure = Failure::new(code, what);
     match error.code {
         TaskErrorCode::Screened => failure.help(
-            "if it is harmless, `lukasa create` or `lukasa edit` with `--allow RULE` writes it",
+            "if the text is harmless, write it with `lukasa create` or `lukasa edit` and `--allow RULE`",
         ),
         TaskErrorCode::RememberScopeMismatch => {
-            failure.help("give `--project DIR` for a project, `--workspace-id ID` for a workspace")
+            failure.help("select a project with `--project DIR`, a workspace with `--workspace-id ID`")
         }
         _ => match error.cause.and_then(help_for) {
             Some(help) => failure.help(help),

@@ -1,4 +1,4 @@
-//! Which features are on, and which setting says so.
+//! The features in settings and environment, and the origin of each feature's state.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use memory::feature::{Feature, FeatureChanges, Features};
 
 use crate::exit::Failure;
 
-/// The variable of the environment that turns features on and off.
+/// The environment variable that turns features on and off.
 pub(crate) const VARIABLE: &str = "LUKASA_FEATURES";
 
-/// What says whether a feature is on.
+/// The origin of a feature's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FeatureSource {
     Default,
-    /// A line of the settings.
+    /// A line of the settings file.
     Settings(PathBuf, usize),
     Environment,
 }
 
-/// A feature that the settings name, and the line that does.
+/// A feature in the settings, with its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeatureSetting {
     pub(crate) feature: Feature,
@@ -28,21 +28,21 @@ pub(crate) struct FeatureSetting {
     pub(crate) line: usize,
 }
 
-/// The features that the settings name: everywhere, and by the ids of workspaces.
+/// The features in the settings: for all workspaces, and by workspace id.
 pub(crate) type NamedFeatures = (Vec<FeatureSetting>, BTreeMap<String, Vec<FeatureSetting>>);
 
-/// What settings and environment say of features.
+/// The features in settings and environment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FeatureConfig {
     settings_file: PathBuf,
     settings: Vec<FeatureSetting>,
-    /// What the settings take away in single workspaces, by their ids.
+    /// The features that are off in single workspaces, by workspace id.
     workspaces: BTreeMap<String, Vec<FeatureSetting>>,
     environment: Vec<(Feature, bool)>,
 }
 
 impl FeatureConfig {
-    /// Reads the environment's part beside that of the settings.
+    /// Combines the features in the settings with those in the environment variable.
     pub(crate) fn new(
         settings_file: PathBuf,
         (settings, workspaces): NamedFeatures,
@@ -52,25 +52,25 @@ impl FeatureConfig {
             Ok(changes) => changes.unwrap_or_default().0,
             Err(error) => {
                 return Err(Failure::usage(format!("{VARIABLE}: {error}")).help(
-                    "`lukasa features` lists all; an example: `LUKASA_FEATURES=-recall,+page`",
+                    "`lukasa features` lists the features; example: `LUKASA_FEATURES=-recall,+page`",
                 ));
             }
         };
         Ok(Self { settings_file, settings, workspaces, environment })
     }
 
-    /// Returns the settings file, which may not be there.
+    /// Returns the path of the settings file, which may not exist.
     pub(crate) fn settings_file(&self) -> &Path {
         &self.settings_file
     }
 
-    /// Tells what the environment says of a feature, if it does.
+    /// Returns the state of a feature in the environment, if it is named there.
     pub(crate) fn environment_override(&self, feature: Feature) -> Option<bool> {
         let named = self.environment.iter().rev().find(|(named, _)| *named == feature);
         named.map(|(_, is_on)| *is_on)
     }
 
-    /// Puts it in the place of the defaults.
+    /// Applies the features to a configuration.
     pub(crate) fn apply(&self, config: &mut Config) {
         for set in &self.settings {
             config.features.set(set.feature, set.is_on);
@@ -78,20 +78,21 @@ impl FeatureConfig {
         for (feature, is_on) in &self.environment {
             config.features.set(*feature, *is_on);
         }
-        for (id, taken) in &self.workspaces {
+        for (id, off) in &self.workspaces {
             let without = |features: Features, set: &FeatureSetting| features.without(set.feature);
-            let left = taken.iter().fold(Features::default(), without);
-            config.workspace_features.insert(id.clone(), left);
+            let features = off.iter().fold(Features::default(), without);
+            config.workspace_features.insert(id.clone(), features);
         }
     }
 
-    /// Returns what says whether a feature is on in a workspace: what takes it away there, else the last that names it.
+    /// Returns the origin of a feature's state in a workspace: the workspace's setting, else the environment, else the
+    /// settings, else the default.
     pub(crate) fn origin(&self, feature: Feature, workspace: &str) -> FeatureSource {
         let of = |set: &FeatureSetting| set.feature == feature;
         let line =
             |set: &FeatureSetting| FeatureSource::Settings(self.settings_file.clone(), set.line);
         if let Some(set) =
-            self.workspaces.get(workspace).and_then(|taken| taken.iter().find(|set| of(set)))
+            self.workspaces.get(workspace).and_then(|off| off.iter().find(|set| of(set)))
         {
             return line(set);
         }

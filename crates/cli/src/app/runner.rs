@@ -1,8 +1,8 @@
-//! Where tasks are done: in this process, or in a child of it.
+//! The choice of the process that runs tasks: this process, or a child of it.
 //!
-//! A person's settings decide, and the flag of one daemon; without either, a daemon has models decide in a child, since
-//! what they answer is not to be trusted with its memory and its time, and rules in its own process. A command that does
-//! one task and ends does it itself: nobody else is there to be spared.
+//! The flag of a daemon decides, else the settings. Without either, a daemon runs models in a child, since their answers
+//! must not cost the daemon memory and time, and rules in its own process. A command runs its one task itself, since it
+//! has no other clients to protect.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ mod child;
 #[cfg(not(feature = "child"))]
 mod no_child;
 
-/// What settings say of where tasks are done.
+/// The settings of task runners.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(
     not(feature = "child"),
     expect(dead_code, reason = "only a child has an environment and an end")
 )]
 pub(crate) struct RunnerConfig {
-    /// What is asked for.
+    /// The configured kind of runner.
     pub(crate) kind: Option<RunnerKind>,
-    /// How long after its last task a child is stopped, in seconds.
+    /// The seconds without a task after which a child is stopped.
     pub(crate) idle_seconds: Option<u32>,
-    /// The variables of the environment that hold keys of models that are used.
+    /// The environment variables with the keys of configured models.
     pub(crate) key_variables: Vec<String>,
-    /// Whether a command tells the key of one.
+    /// Whether a command prints the key of a configured model.
     pub(crate) has_key_command: bool,
 }
 
-/// Who does tasks, and what is to be done about them at the end.
+/// The selected runner, with its child processes.
 #[derive(Clone, Debug)]
 pub(crate) struct SelectedRunner {
-    /// The runner.
+    /// The runner, in this process or in children.
     pub(crate) runner: Arc<dyn Runner>,
     children: Option<Children>,
 }
@@ -55,14 +55,14 @@ impl SelectedRunner {
 }
 
 impl RunnerConfig {
-    /// Returns who does tasks for a daemon. What a flag says comes before what settings say.
+    /// Returns the runner of a daemon. A flag takes precedence over the settings.
     pub(crate) fn for_daemon(&self, engine: &Engine, flag: Option<RunnerKind>) -> SelectedRunner {
         let by_default =
             if engine.models().is_empty() { RunnerKind::InProcess } else { RunnerKind::Child };
         self.choose(engine, flag.or(self.kind).unwrap_or(by_default))
     }
 
-    /// Returns who does the task of one command.
+    /// Returns the runner of a command.
     pub(crate) fn for_command(&self, engine: &Engine) -> SelectedRunner {
         self.choose(engine, self.kind.unwrap_or(RunnerKind::InProcess))
     }

@@ -1,4 +1,4 @@
-//! `config.toml`: what a person may set.
+//! The settings in `config.toml`: parsing, validation, and application to the configuration of the engine.
 //!
 //! Every key is optional. An unknown key, a wrong type or a value out of bounds is an error that
 //! names the file and the line, so that no setting is silently without effect.
@@ -36,29 +36,29 @@ pub(crate) use self::setting_table::help;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The folder of Qwen Code's context files: a person's own below their home, a project's at its top.
+/// The folder of Qwen Code's context files, in the home of a user and at the top of a project.
 const QWEN_FOLDER: &str = ".qwen";
 
 const MINUTE: Duration = Duration::from_mins(1);
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Tells whether something can be called so in an environment, and is called so by custom.
+/// Checks whether a text is a valid name of an environment variable in upper case.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// What is wrong with a name of a variable. What looks otherwise may be the key itself, so it is not repeated.
+/// The error for an invalid name of a variable. The value is not repeated, since it may be the key itself.
 const NO_VARIABLE: &str =
-    "key_variable must be the name of a variable of the environment, as in `OPENAI_API_KEY`";
+    "key_variable must be the name of an environment variable, such as `OPENAI_API_KEY`";
 
-/// Returns how far away the machine of an address may be.
+/// Returns the machines that an `http://` address may name.
 const fn allowed_hosts(beyond_this_machine: bool) -> PlaintextReach {
     if beyond_this_machine { PlaintextReach::Network } else { PlaintextReach::ThisMachine }
 }
 
-/// Returns what is wrong with an address.
+/// Returns the error of an invalid address.
 fn wrong_url(url: &str, beyond_this_machine: bool) -> Option<String> {
     let error = Address::parse(url, allowed_hosts(beyond_this_machine)).err()?;
     let help = match error {
@@ -68,7 +68,7 @@ fn wrong_url(url: &str, beyond_this_machine: bool) -> Option<String> {
     Some(format!("{error}{help}"))
 }
 
-/// What a person set.
+/// The parsed settings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ParsedSettings {
@@ -90,12 +90,12 @@ pub(crate) struct ParsedSettings {
     screening: ScreeningSettings,
     features: BTreeMap<String, Spanned<bool>>,
     workspace: BTreeMap<String, WorkspaceSettings>,
-    /// The features that are named, with the lines that do.
+    /// The features in the settings, with their lines.
     #[serde(skip)]
     set: NamedFeatures,
 }
 
-/// What is set for a single workspace.
+/// The settings of a single workspace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WorkspaceSettings {
@@ -124,7 +124,7 @@ struct DreamSettings {
 }
 
 impl DreamSettings {
-    /// Returns when to dream, if that was turned on.
+    /// Returns the schedule of dreams, if it is on.
     fn read(&self) -> Option<DreamSchedule> {
         let mut schedule = DreamSchedule::default();
         if let Some(hours) = self.every_hours {
@@ -162,7 +162,7 @@ enum Imports {
 }
 
 impl ContextSettings {
-    /// Returns the setting that has a path which depends on where somebody is, if one has.
+    /// Returns the first setting with a relative path, if there is one.
     fn relative_path(&self) -> Option<(&'static str, Range<usize>)> {
         let settings = [("include", &self.include), ("files", &self.files)];
         let is_fixed = |path: &PathBuf| path.is_absolute() || path.starts_with("~");
@@ -173,7 +173,7 @@ impl ContextSettings {
         })
     }
 
-    /// Puts what was set in the place of the defaults.
+    /// Applies the settings to a configuration.
     fn apply(&self, config: &mut Config) {
         let context = &mut config.context;
         if let Some(names) = self.file_names.as_ref().and_then(|names| names.get_ref().read()) {
@@ -208,7 +208,7 @@ enum FileNames {
 }
 
 impl FileNames {
-    /// Returns the names as files have them; blank ones mean nothing. `None` if one is none.
+    /// Returns the names without blank ones; `None` if one is not a valid file name.
     fn read(&self) -> Option<Vec<RelativePath>> {
         let names = match self {
             Self::One(name) => std::slice::from_ref(name),
@@ -220,7 +220,7 @@ impl FileNames {
     }
 }
 
-/// How many digits a SHA-256 digest has in hex.
+/// The number of hex digits of a SHA-256 digest.
 const DIGEST_DIGITS: usize = 64;
 
 #[derive(Debug, Default, Deserialize)]
@@ -231,7 +231,7 @@ struct ScreeningSettings {
 }
 
 impl ParsedSettings {
-    /// Reads the settings; a file that is not there sets nothing.
+    /// Reads the settings file; a missing file has no settings.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         match files::read_optional(path) {
             Ok(None) => Ok(Self::default()),
@@ -240,16 +240,16 @@ impl ParsedSettings {
         }
     }
 
-    /// Reads settings from a text; `path` is how mistakes are named.
+    /// Parses settings from a text; errors name `path`.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
-        // Some editors begin a file with a byte order mark.
+        // Some editors write a byte order mark at the start of a file.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let wrong = |span: Option<Range<usize>>, what: &str| {
-            let place = match span {
+            let location = match span {
                 Some(span) => format!("{}:{}", path.display(), line_of(text, span.start)),
                 None => path.display().to_string(),
             };
-            Failure::usage(format!("{place}: {what}")).help("`lukasa --help` lists what can be set")
+            Failure::usage(format!("{location}: {what}")).help("`lukasa --help` lists the settings")
         };
         let mut settings: Self =
             toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
@@ -257,11 +257,11 @@ impl ParsedSettings {
         if let Some(names) = &settings.context.file_names
             && names.get_ref().read().is_none()
         {
-            let what = "context.file_names has names of files, without folders and not hidden";
+            let what = "context.file_names must be file names, without folders and not hidden";
             return Err(wrong(Some(names.span()), what));
         }
         if let Some((name, span)) = settings.context.relative_path() {
-            let what = format!("context.{name} has paths that begin with `/` or `~/`");
+            let what = format!("context.{name} must be paths that start with `/` or `~/`");
             return Err(wrong(Some(span), &what));
         }
         let mistakes = [
@@ -286,21 +286,21 @@ impl ParsedSettings {
         }
         for policy in settings.screening.policies.values() {
             if policy.get_ref().parse::<Policy>().is_err() {
-                let what = "a screening policy is `off`, `warn` or `refuse`";
+                let what = "a screening policy must be `off`, `warn` or `refuse`";
                 return Err(wrong(Some(policy.span()), what));
             }
         }
         Ok(settings)
     }
 
-    /// Returns what is wrong with what is set about the runner, and where.
+    /// Returns the error of an unsupported runner, with its range.
     fn wrong_runner(&self) -> Option<(Range<usize>, String)> {
         let kind = self.runner.as_ref().filter(|kind| *kind.get_ref() == RunnerKind::Child)?;
         let what = "this program was built without child processes".to_owned();
         (!cfg!(feature = "child")).then(|| (kind.span(), what))
     }
 
-    /// Returns where tasks are done, and what a child needs for them.
+    /// Returns the settings of task runners.
     pub(crate) fn runners(&self) -> RunnerConfig {
         let (key_variables, has_key_command) = self.models.keys();
         RunnerConfig {
@@ -311,7 +311,7 @@ impl ParsedSettings {
         }
     }
 
-    /// Puts what was set in the place of the defaults. `variable` returns a variable of the environment.
+    /// Applies the settings to a configuration. `variable` returns an environment variable.
     pub(crate) fn apply(&self, config: &mut Config, variable: impl Fn(&str) -> Option<String>) {
         if let Some(files_max) = self.files_max {
             config.files_max = files_max;
@@ -343,12 +343,12 @@ impl ParsedSettings {
         }
     }
 
-    /// Returns the model of reviews, if one is named.
+    /// Returns the name of the model of reviews, if it is set.
     fn review_model(&self) -> Option<&Spanned<String>> {
         self.memory_review_model.as_ref().filter(|named| !named.get_ref().is_empty())
     }
 
-    /// Returns what is wrong with the name of the model of reviews, and where.
+    /// Returns the error of an invalid model of reviews, with its range.
     fn wrong_review_model(&self) -> Option<(Range<usize>, String)> {
         let named = self.review_model()?;
         let what = self.models.parse(named.get_ref()).err()?;
@@ -369,7 +369,7 @@ impl ParsedSettings {
         }
     }
 
-    /// Reads the features that are named, everywhere and by workspace.
+    /// Parses the features, for all workspaces and by workspace.
     fn named_features(
         &self,
         text: &str,
@@ -394,12 +394,12 @@ impl ParsedSettings {
         Ok((named(&self.features, true)?, workspaces.collect::<Result<_, Failure>>()?))
     }
 
-    /// Returns the features that are named, everywhere and by workspace, with the lines that do.
+    /// Returns the features in the settings, with their lines.
     pub(crate) fn features(&self) -> NamedFeatures {
         self.set.clone()
     }
 
-    /// Returns where project memories lie, if that is set.
+    /// Returns the place of project memories, if it is set.
     pub(crate) const fn project_root(&self) -> Option<ProjectPlace> {
         self.project_root
     }
@@ -426,13 +426,13 @@ mod tests {
                 settings.apply(&mut config, variable);
                 Ok(config)
             }
-            Err(Failure::Message(told)) => Err(told.message),
+            Err(Failure::Message(error)) => Err(error.message),
             Err(other) => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn what_is_set_replaces_the_defaults() {
+    fn settings_replace_the_defaults() {
         let text = "\
             files_max = 5000\n\
             memory_list = false\n\
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_dreamt_by_schedule_until_that_is_turned_on() {
+    fn scheduled_dreams_are_off_by_default() {
         assert_eq!(config("").unwrap().dream, None);
         assert_eq!(config("[dream]\nevery_hours = 24\nafter_sessions = 5\n").unwrap().dream, None);
         let on = config("[dream]\nschedule = true\n").unwrap().dream.unwrap();
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_asked_only_if_a_person_names_one() {
+    fn an_endpoint_is_used_only_if_it_is_set() {
         assert!(config("").unwrap().embeddings.is_none());
         let named = "[embeddings]\nurl = \"http://127.0.0.1:11434/v1/\"\nmodel = \"small\"\n";
         let set = config(named).unwrap().embeddings.unwrap();
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_about_an_endpoint_is_named_and_what_may_be_a_key_is_not() {
+    fn errors_of_an_endpoint_name_the_setting_and_never_repeat_a_key() {
         let check = |lines: &str, expected: &str| {
             let what = config(&format!("[embeddings]\n{lines}")).unwrap_err();
             assert!(what.starts_with(expected), "{what}");
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_file_and_line() {
+    fn errors_name_file_and_line() {
         fn check(text: &str, expected: &str) {
             let what = config(text).unwrap_err();
             assert!(what.starts_with(expected), "{what}");
@@ -556,12 +556,12 @@ mod tests {
         check("[context]\nfile_names = 3\n", "config.toml:2: a file name, or a list of them");
         for name in ["a/b.md", ".hidden.md", "..", "a\\nb"] {
             let text = format!("[context]\nfile_names = [\"AGENTS.md\", \"{name}\"]\n");
-            check(&text, "config.toml:2: context.file_names has names of files, without folders");
+            check(&text, "config.toml:2: context.file_names must be file names, without folders");
         }
         check("[context]\nprofile = 'other'\n", "config.toml:2: unknown variant `other`");
         check(
             "[context]\n\nfiles = ['me.md']\n",
-            "config.toml:3: context.files has paths that begin with `/` or `~/`",
+            "config.toml:3: context.files must be paths that start with `/` or `~/`",
         );
         check("project_root = 'cloud'\n", "config.toml:1: unknown variant `cloud`");
         check("runner = 'thread'\n", "config.toml:1: unknown variant `thread`");
@@ -571,7 +571,7 @@ mod tests {
         );
         check(
             "[screening.policies]\nsecrets = 'never'\n",
-            "config.toml:2: a screening policy is `off`, `warn` or `refuse`",
+            "config.toml:2: a screening policy must be `off`, `warn` or `refuse`",
         );
         check("files_max = = 2", "config.toml:1: ");
     }

@@ -1,28 +1,28 @@
-//! The grammar of what has to do with agents: setting them up, and serving them.
+//! The grammar of the commands for agents: installation, hooks, and the servers on stdin and stdout.
 
 use clap::Args;
 
 use crate::install::agents::{AgentName, InstallScope};
 
-/// Let an agent use Lukasa
+/// Set up an agent to use Lukasa
 ///
-/// Adds the MCP server, and hooks or a plugin where the agent has them, to the agent's own settings. Without a name it lists the
-/// agents on this machine and offers them. What changes your permissions (the agent runs the tools without asking) or
-/// switches off the agent's own memory is asked one by one; `--yes` consents to it, and without a terminal and
-/// `--yes` it is left out. Everything else in the files stays as it is, byte for byte. A file that is not understood
-/// is not touched.
+/// Adds the MCP server, and hooks or a plugin if the agent supports them, to the agent's own settings. Without a name it
+/// lists the agents on this machine and offers to set them up. It asks before each change of your permissions (the agent
+/// runs the tools without asking), and before it switches off the agent's own memory. `--yes` consents to these
+/// changes; without a terminal and `--yes` they are left out. Everything else in the files stays as it is, byte for byte.
+/// A file that cannot be parsed is not changed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  lukasa install                             offers the agents on this machine
+  lukasa install                             lists the agents on this machine
   lukasa install claude-code
   lukasa install qwen --dry-run              only shows the difference
   lukasa install codex --yes --no-permissions
-  lukasa install codex --scope project       for everybody who works on this project
+  lukasa install codex --scope project       for all who work on this project
   lukasa install --print                     a configuration for other MCP clients
-  lukasa uninstall claude-code               takes it away again")]
+  lukasa uninstall claude-code               removes it again")]
 pub(crate) struct Install {
-    /// The agent
+    /// Agent to set up
     #[arg(value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
 
@@ -37,10 +37,10 @@ pub(crate) struct Install {
     pub(crate) print: bool,
 }
 
-/// What is not written.
+/// The parts of an installation that are left out.
 #[derive(Args, Debug)]
 pub(crate) struct Exclusions {
-    /// Let the agent ask before it runs the tools, as it does now
+    /// Do not change permissions: the agent asks before it runs the tools, as it does now
     #[arg(long)]
     pub(crate) no_permissions: bool,
 
@@ -48,15 +48,15 @@ pub(crate) struct Exclusions {
     #[arg(long)]
     pub(crate) no_replace_memory: bool,
 
-    /// Write no plugin: opencode has the tools then, and is shown no memory beside them
+    /// Write no plugin: opencode has the tools then, but gets no memories in its context
     #[arg(long)]
     pub(crate) no_plugin: bool,
 }
 
-/// Take from an agent what `install` gave it
+/// Remove Lukasa from the settings of an agent
 ///
-/// Takes the MCP server, the plugin and the hooks that call `lukasa` out of the agent's settings, gives settings that `install`
-/// changed their value back, and removes files and folders that it made. A file that was not edited since gets its
+/// Removes the MCP server, the plugin and the hooks that call `lukasa` from the agent's settings. Restores the settings
+/// that `install` changed, and removes the files and folders that it created. A file that was not edited since gets its
 /// exact bytes back. Memories stay.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -65,7 +65,7 @@ Examples:
   lukasa uninstall qwen --dry-run            only shows the difference
   lukasa uninstall codex --scope project")]
 pub(crate) struct Uninstall {
-    /// The agent
+    /// Agent to remove it from
     #[arg(value_name = "AGENT")]
     pub(crate) agent: AgentName,
 
@@ -73,14 +73,14 @@ pub(crate) struct Uninstall {
     pub(crate) installation: Installation,
 }
 
-/// Whose settings, and how.
+/// The settings to change, and how to change them.
 #[derive(Args, Debug)]
 pub(crate) struct Installation {
-    /// In whose settings: yours, or those of the project
+    /// Settings to change: your own, or those of the project
     #[arg(long, value_name = "SCOPE", default_value = "user")]
     pub(crate) scope: InstallScope,
 
-    /// Only show what would be written
+    /// Show what would be written and change nothing
     #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
 
@@ -93,31 +93,31 @@ pub(crate) struct Installation {
     pub(crate) yes: bool,
 }
 
-/// Answer an agent's hook
+/// Handle a hook event of an agent
 ///
-/// `lukasa install` lets the agent call it. Reads on stdin what the agent tells, and prints what the model is shown:
-/// an index of memories when a session begins, and what fits a prompt, once. Whatever goes wrong, nothing is printed,
-/// the exit status is 0, and it takes at most a second; `hooks.log` in the state folder says what it was.
+/// The agent calls this command after `lukasa install`. It reads the event from stdin and prints text for the model:
+/// an index of memories when a session starts, and the memories that fit a prompt, each once. On an error it prints
+/// nothing, the exit status is 0, and `hooks.log` in the state folder holds the reason. It takes at most a second.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Events: session-start, user-prompt, post-tool-use, pre-compact, stop, session-end
 
 Examples:
-  lukasa hook session-start --agent claude-code < told.json")]
+  lukasa hook session-start --agent claude-code < event.json")]
 pub(crate) struct Hook {
-    /// What happened
+    /// Name of the event
     #[arg(value_name = "EVENT")]
     pub(crate) event: String,
 
-    /// In whose format: `claude-code`, `codex`, `gemini`, `qwen`, `copilot` or `cursor`
+    /// Agent that calls, which sets the format: `claude-code`, `codex`, `gemini`, `qwen`, `copilot` or `cursor`
     #[arg(long, value_name = "AGENT", default_value = "claude-code")]
     pub(crate) agent: String,
 }
 
 /// Serve memories to an agent over MCP on stdin and stdout
 ///
-/// An agent's client starts this. `--project`, `--workspace-id` and `--flat` say which memories it
-/// gets; without `--project` the roots that the client names are honored. The workspace is that of
+/// The client of an agent starts this command. `--project`, `--workspace-id` and `--flat` select the memories it
+/// gets; without `--project` the roots that the client names are used. The workspace is that of
 /// the worktree, unless an id is given.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -126,31 +126,31 @@ Examples:
   lukasa mcp --agent-class plan --project ~/src/app
   lukasa mcp --read-only --flat ./memories")]
 pub(crate) struct Mcp {
-    /// What the agent may do: `exec` writes everywhere, `plan` not to the project, `explore` only
-    /// reads; so does a class that is not known
+    /// Access of the agent: `exec` writes everywhere, `plan` everywhere but to the project, `explore` and
+    /// unknown classes only read
     #[arg(long, value_name = "CLASS", default_value = "exec")]
     pub(crate) agent_class: String,
 
-    /// Let nobody write
+    /// Read-only mode
     #[arg(long)]
     pub(crate) read_only: bool,
 
-    /// The host's session, for history
+    /// Session of the host, recorded in the history
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
 
-/// Do tasks for a client that speaks the Agent Client Protocol on stdin and stdout
+/// Run tasks over the Agent Client Protocol on stdin and stdout
 ///
-/// A client starts this; so does the daemon, which has tasks decided in a process of their own. It offers what
-/// `lukasa remember`, `forget` and `dream` do as the ext-methods `qwen/control/workspace/memory/…`, and holds no
-/// conversation: asking for a session is an error. The project is that of the current folder, or the `cwd` of a call,
-/// unless `--project` or `--flat` says which.
+/// A client starts this command; so does the daemon, to decide on tasks in a separate process. It offers `lukasa
+/// remember`, `forget` and `dream` as the ext-methods `qwen/control/workspace/memory/…`. It has no
+/// conversations: a request for a session is an error. The project is that of the current folder, or of the `cwd` of a
+/// call, unless `--project` or `--flat` selects one.
 #[cfg(feature = "child")]
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa acp
-  lukasa --acp                        the same, for clients that know no commands
+  lukasa --acp                        the same, for clients that only pass flags
   lukasa acp --project ~/src/app")]
 pub(crate) struct Acp {}

@@ -1,4 +1,4 @@
-//! The grammar of what a model is shown: context, hot set, trust.
+//! The grammar of the commands about the context of models: `context`, `trust`, `recall`.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::hooks::host::HookHost;
 
-/// Show what a model would be shown here
+/// Show the context that a model gets here
 ///
-/// The context files of this folder with their imports, the index of memories, and the memories that are
-/// given whole: as text, or with `--why` as a list of what each part costs, where it comes from, and what
-/// was left out and why. With `--at` also what is recalled for a prompt by that moment of its turn. Nothing of
-/// it counts as a use.
+/// Prints the context files of this folder with their imports, the index of memories, and the memories included
+/// in full. With `--why` it lists each part with its size and source, and the parts that were left out with the
+/// reason. With `--at` it also shows the memories recalled for a prompt by that moment of its turn. None of
+/// this counts as a use.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -21,19 +21,19 @@ Examples:
   lukasa context --why --at prompt --prompt 'how do I run the slow tests?'
   lukasa context --json | jq '.parts[] | {part, tokens}'")]
 pub(crate) struct Context {
-    /// Show what there is and why, instead of the text
+    /// List the parts and their reasons instead of the text
     #[arg(long)]
     pub(crate) why: bool,
 
-    /// Show what this agent passes on to its model when a session begins, in bytes
+    /// Show what this agent passes to its model when a session starts, in bytes
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<HookHost>,
 
-    /// Show what is there at a moment of a turn, in a session that begins with it
+    /// Show the context at this moment of a turn, in a new session
     #[arg(long, value_name = "MOMENT", requires = "prompt")]
     pub(crate) at: Option<TurnPhase>,
 
-    /// What a person says in that turn
+    /// Prompt of the user in that turn
     #[arg(long, value_name = "TEXT", requires = "at")]
     pub(crate) prompt: Option<String>,
 }
@@ -41,26 +41,26 @@ pub(crate) struct Context {
 /// A moment of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TurnPhase {
-    /// The model is asked
+    /// The prompt is sent to the model
     Prompt,
-    /// Tools have answered
+    /// The results of tools are sent to the model
     ToolResult,
 }
 
-/// Trust a folder: its context files and memories reach models unasked
+/// Trust a folder, so that models get its context files and memories
 ///
-/// Nothing of a folder that is not trusted is shown to a model as an instruction, and of memories that came with its
-/// repository a model is shown the paths, and no text unless it asks for one. What this changes is listed first, and on
-/// a terminal you are asked. Trust is kept on this host, for the folder by its real path and all below it.
+/// Models get no instructions from an untrusted folder. Of memories that came with its repository, models see the paths,
+/// and the text only if they ask for it. The effect is listed first, and on a terminal you are asked. Trust is stored
+/// on this host, for the real path of the folder and all folders below it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa trust                    the project of the current folder
-  lukasa trust ~/src              everything below it
+  lukasa trust ~/src              this folder and all below it
   lukasa trust --list
   lukasa trust --remove ~/src")]
 pub(crate) struct Trust {
-    /// The folder; else the top of the current project, else the current folder
+    /// Folder to trust; by default the top of the current project, else the current folder
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 
@@ -68,7 +68,7 @@ pub(crate) struct Trust {
     #[arg(long, conflicts_with_all = ["dir", "remove"])]
     pub(crate) list: bool,
 
-    /// Trust it no longer
+    /// Stop trusting the folder
     #[arg(long)]
     pub(crate) remove: bool,
 
@@ -79,8 +79,8 @@ pub(crate) struct Trust {
 
 /// Find the memories that fit a prompt
 ///
-/// What an agent is shown beside it: at most five memories, the best first, and nothing when nothing fits.
-/// No model is asked.
+/// Prints the memories that an agent would get with the prompt: at most five, best first, or none if none fits.
+/// No model is called.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -88,11 +88,11 @@ Examples:
   lukasa recall --explain 'which port does staging listen on?'
   lukasa recall --json deploy | jq -r .path")]
 pub(crate) struct Recall {
-    /// What a person would say to the agent
+    /// Prompt, as a user would write it
     #[arg(required = true, value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 
-    /// Say why each memory was chosen
+    /// Show why each memory was chosen
     #[arg(long)]
     pub(crate) explain: bool,
 }

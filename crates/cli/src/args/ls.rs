@@ -6,20 +6,20 @@ use strum::VariantArray as _;
 
 /// List memories
 ///
-/// On a terminal: the pin, size, age, uses, path and description of each memory; with `--long` also who wrote it
-/// last, how far it is trusted and when it was last used. Piped: one line each of path, bytes, time, uses, pin and
-/// description, with tabs between; `--long` adds author, trust and time of last use.
+/// On a terminal: the pin, size, age, uses, path and description of each memory; with `--long` also its last author,
+/// its trust and the time of its last use. Piped: one line per memory with path, bytes, time, uses, pin and
+/// description, separated by tabs; `--long` adds author, trust and time of last use.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa ls                       all memories
-  lukasa ls project/ --tree       those of the project, as a tree
-  lukasa ls --by agent --since 1d what agents wrote since yesterday
-  lukasa ls --unused --sort used  what could go
-  lukasa ls | cut -f1             their paths
+  lukasa ls project/ --tree       memories of the project, as a tree
+  lukasa ls --by agent --since 1d memories that agents wrote since yesterday
+  lukasa ls --unused --sort used  candidates for deletion
+  lukasa ls | cut -f1             paths only
   lukasa ls --json | jq '.memories[] | select(.trust == \"outside\")'")]
 pub(crate) struct Ls {
-    /// A scope or folder, such as `global` or `/memories/project/notes`
+    /// Scope or folder to list, such as `global` or `/memories/project/notes`
     pub(crate) path: Option<String>,
 
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) struct Ls {
     #[command(flatten)]
     pub(crate) filter: Filter,
 
-    /// In which order
+    /// Sort order
     #[arg(long, value_name = "ORDER", default_value = "path")]
     pub(crate) sort: Order,
 }
@@ -40,31 +40,31 @@ pub(crate) struct ListingForm {
     #[arg(long, short, conflicts_with = "sort")]
     pub(crate) tree: bool,
 
-    /// Show author, trust and last use too
+    /// Also show author, trust and last use
     #[arg(long, short, conflicts_with = "tree")]
     pub(crate) long: bool,
 }
 
-/// The memories that are listed; all of the conditions hold.
+/// The conditions on listed memories; all of them must hold.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Filter {
-    /// Only those that were last written by: `person`, `agent`, `task`, `review`, `dream`, `outside`
+    /// List only memories last written by: `person`, `agent`, `task`, `review`, `dream`, `outside`
     #[arg(long, value_name = "AUTHOR", value_parser = author)]
     pub(crate) by: Option<Actor>,
 
-    /// Only those of this trust: `person`, `agent`, `background`, `imported`, `outside`
+    /// List only memories of this trust: `person`, `agent`, `background`, `imported`, `outside`
     #[arg(long, value_name = "TRUST", value_parser = trust)]
     pub(crate) trust: Option<Trust>,
 
-    /// Only those that were modified at or after this time: `2h`, `3 days ago`, `2026-11-01`
+    /// List only memories modified at or after this time: `2h`, `3 days ago`, `2026-11-01`
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
 
-    /// Only those that were not used since they were last written
+    /// List only memories that were not used since they were last written
     #[arg(long)]
     pub(crate) unused: bool,
 
-    /// Only those that are pinned
+    /// List only pinned memories
     #[arg(long)]
     pub(crate) pinned: bool,
 }
@@ -72,15 +72,15 @@ pub(crate) struct Filter {
 /// An order of memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
-    /// Scope by scope, by path
+    /// By scope, then by path
     Path,
-    /// The last modified first
+    /// Last modified first
     Modified,
-    /// The longest unused first
+    /// Longest unused first
     Used,
-    /// The most used first
+    /// Most used first
     Uses,
-    /// The largest first
+    /// Largest first
     Size,
 }
 
@@ -93,5 +93,5 @@ fn trust(word: &str) -> Result<Trust, String> {
 }
 
 fn listed(words: impl Iterator<Item = &'static str>) -> String {
-    format!("it is one of {}", words.collect::<Vec<_>>().join(", "))
+    format!("expected one of {}", words.collect::<Vec<_>>().join(", "))
 }

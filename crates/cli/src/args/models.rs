@@ -1,20 +1,22 @@
-//! The commands about models.
+//! The grammar of the commands about models: `models` and `runs`.
 
-/// List the models that do the work of agents, and ask each whether it is there
+/// List and test the models that work on tasks
 ///
-/// `[models]` in config.toml names them. Each is asked to call a tool: the answer shows whether it is reached, whether
-/// the key is taken, how long it takes, and whether it can do the work at all. That costs some hundred tokens.
+/// `[models]` in config.toml names them. Each model is asked to call a tool. The answer shows whether it can be reached,
+/// accepts the key and can call tools, and how long that takes. It costs some hundred tokens.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModelsArgs {
-    /// List them without asking
+    /// List the models without testing them
     #[arg(long)]
     pub(crate) no_check: bool,
 }
 
-/// List what models did for tasks and prompts: how long it took, tokens, cost where the provider tells it, and how it ended
+/// List the runs of models for tasks and prompts
+///
+/// Each line has the duration, the tokens, the cost if the provider reports it, and the result.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Runs {
-    /// At most N, the latest
+    /// List at most the last N runs
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub(crate) max: usize,
 }

@@ -11,7 +11,7 @@ use super::Cli;
 use crate::render::text::TextBuffer;
 use crate::{app, exit};
 
-/// The commands that serve others.
+/// The commands for other programs.
 #[cfg(feature = "child")]
 const SERVE: &[&str] = &["ui", "mcp", "acp", "serve", "service", "token", "events"];
 #[cfg(not(feature = "child"))]
@@ -29,21 +29,21 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Set up", &["install", "uninstall", "hook", "demo", "completions", "man", "help"]),
 ];
 
-/// The first five commands of a person, each with what it is for.
+/// Five commands to start with, each with its purpose.
 const START: [(&str, &str); 5] = [
-    ("lukasa install", "let the agents on this machine use it"),
-    ("lukasa remember 'I prefer tabs'", "put a fact where it belongs"),
-    ("lukasa ls", "list what is remembered"),
-    ("lukasa log", "show what was changed, and who did it"),
-    ("lukasa undo", "take the last change back"),
+    ("lukasa install", "set up the agents on this machine"),
+    ("lukasa remember 'I prefer tabs'", "store a fact in the memory that fits"),
+    ("lukasa ls", "list memories"),
+    ("lukasa log", "list changes and their authors"),
+    ("lukasa undo", "undo the last change"),
 ];
 
-/// Returns the grammar, which colors help and errors as `words`, the command line, ask for it.
+/// Returns the grammar; help and errors are colored as `--color` in the command line `words` demands.
 pub(crate) fn grammar(words: impl Iterator<Item = std::ffi::OsString>) -> Command {
     Cli::command().color(color(words))
 }
 
-/// Finds `--color` before the grammar has read the command line, since it also holds for what is said of a wrong one.
+/// Returns the value of `--color` before the command line is parsed, since it also applies to parse errors.
 pub(crate) fn color(words: impl Iterator<Item = std::ffi::OsString>) -> ColorChoice {
     let mut choice = ColorChoice::Auto;
     let mut words = words.take_while(|word| word != "--");
@@ -62,24 +62,24 @@ pub(crate) fn color(words: impl Iterator<Item = std::ffi::OsString>) -> ColorCho
     choice
 }
 
-/// Returns what `lukasa` alone shows: how to start, and the commands by name.
+/// Returns the output of `lukasa` alone: first steps, and the names of the commands.
 pub(crate) fn overview(heading: Style) -> String {
     let grammar = Cli::command();
     let about = grammar.get_about().expect("the program says what it is for");
     let mut text = TextBuffer::default();
     text.line(format_args!("{about}\n\n{heading}Start:{heading:#}"));
     for (command, what) in START {
-        text.line(format_args!("  {command:<32}{what}"));
+        text.line(format_args!("  {command:<33}{what}"));
     }
     text.line(format_args!("\n{heading}Commands:{heading:#}"));
     for (group, commands) in GROUPS {
         text.line(format_args!("  {group:<12}{}", commands.join("  ")));
     }
-    text.line("\n`lukasa help` says what each is for, `lukasa help COMMAND` shows examples.");
+    text.line("\n`lukasa help` describes each command, `lukasa help COMMAND` shows examples.");
     text.into_string()
 }
 
-/// Returns the help of the program itself with its commands in groups, when that is what `shown` is.
+/// Returns the help of the program with its commands in groups, if `shown` is that help.
 pub(crate) fn grouped(shown: &clap::Error, mut grammar: Command) -> Option<StyledStr> {
     let text = shown.render().to_string();
     grammar.build();
@@ -99,7 +99,7 @@ pub(crate) fn with_groups(grammar: Command) -> Command {
     let template = format!(
         "{{about-with-newline}}\n{usage}Usage:{usage:#} lukasa [OPTIONS] [COMMAND]\n\n{groups}{{all-args}}{{after-help}}"
     );
-    // Those that are hidden are not listed once more, one after the other.
+    // Hidden, or clap would list them again below the groups.
     grammar.mut_subcommands(|command| command.hide(true)).help_template(template)
 }
 
@@ -108,7 +108,7 @@ fn group_text(grammar: &Command, (group, names): &(&str, &[&str]), styles: &Styl
     let mut text = TextBuffer::default();
     text.line(format_args!("{heading}{group}:{heading:#}"));
     for name in *names {
-        // There is no `help` where a reference is made.
+        // The grammar of the generated reference has no `help` command.
         let Some(command) = grammar.find_subcommand(name) else { continue };
         let about = command.get_about().expect("every command says what it is for");
         text.line(format_args!("  {literal}{name:<11}{literal:#}  {about}"));
@@ -117,22 +117,22 @@ fn group_text(grammar: &Command, (group, names): &(&str, &[&str]), styles: &Styl
     text.into_string()
 }
 
-/// What is said before the settings.
+/// The heading of the settings in the long help.
 const SETTINGS: &str = "\
-Settings, in config.toml in $LUKASA_HOME, or else in the system's folder for them
-(~/.config/lukasa); each may be left out:";
+Settings, in config.toml in $LUKASA_HOME, or else in the system's configuration folder
+(~/.config/lukasa); each is optional:";
 
-/// What is looked at in the environment.
+/// The environment variables in the long help.
 const ENVIRONMENT: &str = "\
 Environment:
   LUKASA_HOME                    one folder for memories, state and settings
   LUKASA_FEATURES                turns features on and off: -recall,+page
-  LUKASA_TOKEN                   the token of the daemon
-  VISUAL, EDITOR                the editor of `create` and `edit`
-  LUKASA_PAGER, PAGER            the pager; `cat` for none
+  LUKASA_TOKEN                   token of the daemon
+  VISUAL, EDITOR                 editor of `create` and `edit`
+  LUKASA_PAGER, PAGER            pager; `cat` for none
   NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
 
-/// Returns what stands below the options.
+/// Returns the text below the options: settings, environment, exit statuses.
 pub(super) fn long_help() -> String {
     let settings = app::settings_help();
     format!("{SETTINGS}\n{settings}\n\n{ENVIRONMENT}\n\n{}", exit::help())
@@ -168,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn a_start_can_be_typed_as_it_stands() {
+    fn every_start_command_parses() {
         for (command, _) in START {
             let words = command.split(' ').map(|word| word.trim_matches('\''));
-            let known = Cli::command().ignore_errors(true).try_get_matches_from(words);
-            assert!(known.is_ok_and(|known| known.subcommand().is_some()), "{command}");
+            let matches = Cli::command().ignore_errors(true).try_get_matches_from(words);
+            assert!(matches.is_ok_and(|matches| matches.subcommand().is_some()), "{command}");
         }
     }
 

@@ -6,27 +6,27 @@ use super::Consent;
 
 /// Decide on changes that the curator proposes
 ///
-/// What `remember`, `forget` and `dream` are not sure of changes nothing and waits here. A proposal of the kind `review` is
-/// about a memory that an agent wrote after it had read text that nobody reviewed: accepted, it is trusted as it is;
-/// rejected, it stays and is kept back, until `lukasa accept` or `lukasa rm`. Without an action, the proposals about the
-/// memories that are mounted are listed.
+/// If `remember`, `forget` or `dream` cannot decide on a change, it becomes a proposal and waits here. A proposal of the
+/// kind `review` is about a memory that an agent wrote after it had read unreviewed text. Accepted, the memory is trusted
+/// as it is. Rejected, it stays, and models are not shown it until `lukasa accept` or `lukasa rm`. Without an action, the
+/// proposals about the mounted memories are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  lukasa pending                       what waits, the oldest first
-  lukasa pending show 3                what it would change, and why
-  lukasa pending accept 3 5            each is a change that `lukasa undo` takes back
-  lukasa pending reject 4              the same is not proposed again
+  lukasa pending                       lists the proposals, oldest first
+  lukasa pending show 3                shows its change and its reason
+  lukasa pending accept 3 5            makes two changes; `lukasa undo` takes each back
+  lukasa pending reject 4              the same change is not proposed again
   lukasa pending accept --all")]
 pub(crate) struct PendingArgs {
     #[command(subcommand)]
     pub(crate) action: Option<PendingAction>,
 }
 
-/// What to do with proposals.
+/// The actions on proposals.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PendingAction {
-    /// List the proposals that wait
+    /// List the waiting proposals
     #[command(visible_alias = "list")]
     Ls,
     Show(PendingShow),
@@ -38,27 +38,27 @@ pub(crate) enum PendingAction {
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  lukasa pending show 3")]
 pub(crate) struct PendingShow {
-    /// Its number, as `lukasa pending` lists it
+    /// Number of the proposal, from `lukasa pending`
     #[arg(value_name = "ID")]
     pub(crate) id: i64,
 }
 
-/// Make the changes that are proposed
+/// Accept proposals, which makes their changes
 ///
-/// Each is a change of its own, made to the memories as they are now, and `lukasa undo` takes it back. A proposal
+/// Each is a change of its own to the current memories, and `lukasa undo` takes it back. A proposal
 /// whose entries were changed since is stale: it is named with the reason, changes nothing, and stays in the list.
-/// The exit status is 1 when one of several was not accepted.
+/// The exit status is 1 if one of several was not accepted.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa pending accept 3 5
-  lukasa pending accept --all -y       without a question, and in scripts")]
+  lukasa pending accept --all -y       without a question, as in scripts")]
 pub(crate) struct PendingAccept {
     #[command(flatten)]
     pub(crate) selection: ProposalSelection,
 }
 
-/// Say no to changes that are proposed
+/// Reject proposals
 ///
 /// Nothing is changed, and the same change of the same entries is not proposed again. A rejection cannot be taken back.
 #[derive(Args, Debug)]
@@ -68,14 +68,14 @@ pub(crate) struct PendingReject {
     pub(crate) selection: ProposalSelection,
 }
 
-/// The proposals that are meant.
+/// The selected proposals.
 #[derive(Args, Debug)]
 pub(crate) struct ProposalSelection {
-    /// Their numbers, as `lukasa pending` lists them
+    /// Numbers of proposals, from `lukasa pending`
     #[arg(value_name = "ID", required_unless_present = "all")]
     pub(crate) ids: Vec<i64>,
 
-    /// All that wait and are not stale, or to reject all that wait; asks first
+    /// Select all waiting proposals, to accept only those that are not stale; asks first
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
 

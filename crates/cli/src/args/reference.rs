@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 /// Print a reference in Markdown
 #[derive(Args, Debug)]
 pub(crate) struct Reference {
-    /// Which one
+    /// Reference to print
     pub(crate) topic: ReferenceTopic,
 }
 
@@ -18,12 +18,12 @@ pub(crate) enum ReferenceTopic {
     Codes,
     /// Screening rules
     Rules,
-    /// Numbers
+    /// Limits and their values
     Limits,
-    /// The routes of the daemon
+    /// Routes of the daemon
     Http,
-    /// The same, as OpenAPI
+    /// Routes of the daemon, as OpenAPI
     Openapi,
-    /// The settings, as a JSON Schema for editors
+    /// Settings, as a JSON Schema for editors
     Settings,
 }

@@ -4,44 +4,44 @@ use clap::{Args, ValueEnum};
 
 use crate::service::InitSystem;
 
-/// Let the system start the daemon
+/// Install the daemon as a service of the system
 ///
 /// `install` writes a user unit of systemd, or an agent of launchd on macOS, that runs `lukasa serve` in the
-/// current folder, and prints how to start it; `uninstall` removes it; `status` tells whether it is there.
-/// Nothing is started or ended by this command itself.
+/// current folder, and prints how to start it. `uninstall` removes it. `status` shows whether it is installed.
+/// This command itself starts and stops nothing.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  lukasa service install                       the current folder's project
+  lukasa service install                       serves the project of the current folder
   lukasa service install -- --workspace ~/shop --workspace ~/site --port 4171
-  lukasa service install --dry-run             only prints what would be written
+  lukasa service install --dry-run             prints what would be written
   lukasa service status
   lukasa service uninstall")]
 pub(crate) struct Service {
-    /// What to do
+    /// Action to take
     #[arg(value_name = "ACTION")]
     pub(crate) action: ServiceAction,
 
-    /// Only print what would be written or removed
+    /// Print what would be written or removed and change nothing
     #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
 
-    /// Who is to start it, unless that of this system
+    /// Service manager to use; by default that of this system
     #[arg(long, value_name = "MANAGER")]
     pub(crate) manager: Option<InitSystem>,
 
-    /// What `lukasa serve` is to be called with
+    /// Arguments for `lukasa serve`
     #[arg(last = true, value_name = "SERVE ARGS")]
     pub(crate) serve: Vec<String>,
 }
 
-/// What to do with the service.
+/// The actions on the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ServiceAction {
-    /// Write its file
+    /// Write the service file
     Install,
-    /// Remove its file
+    /// Remove the service file
     Uninstall,
-    /// Tell whether it is there
+    /// Show whether it is installed
     Status,
 }

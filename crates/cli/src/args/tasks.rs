@@ -1,17 +1,17 @@
-//! The grammar of the commands that leave the work to a curator.
+//! The grammar of the commands about tasks (`remember`, `forget`, `dream`, `tasks`) and of `save`.
 
 use clap::{Args, ValueEnum};
 use memory::path::Scope;
 
 use super::{AllowRules, Consent};
 
-/// Remember a text where it belongs
+/// Store a text in the memory that fits
 ///
-/// A curator decides which scope and which memory it goes to; the wording stays yours. What is known already, word for
+/// A curator chooses the scope and the memory; your wording stays. A text that is already stored, word for
 /// word, is not written twice. An entry is replaced only by a plain statement of its new value (`The upload limit is
-/// now 9 MB`); what else may repeat or contradict the text becomes a proposal for you to decide. The day of `tomorrow` is
-/// named, by the time zone of this machine. Tasks of a workspace are done one after the other, whoever asks for them;
-/// Ctrl-C takes this one back.
+/// now 9 MB`). Other entries that may repeat or contradict the text become proposals for you to decide. Words such as
+/// `tomorrow` are replaced by the date, in the time zone of this machine. The tasks of a workspace run one after the
+/// other; Ctrl-C cancels this one.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -20,15 +20,15 @@ Examples:
   lukasa remember --dry-run 'The staging database moved to db2'
   git log -1 --format=%B | lukasa remember -")]
 pub(crate) struct Remember {
-    /// The text, or `-` for stdin
+    /// Text to remember, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
 
-    /// Where it must go
+    /// Scope to write to; by default the curator chooses
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<ScopeName>,
 
-    /// Look at no earlier memory: everything is written afresh
+    /// Do not read existing memories: everything is written as new
     #[arg(long)]
     pub(crate) clean: bool,
 
@@ -37,14 +37,14 @@ pub(crate) struct Remember {
     pub(crate) dry_run: bool,
 }
 
-/// Forget what was remembered
+/// Remove an entry from memories
 ///
-/// Removes the entry that your words clearly mean: they repeat it, or they name what stands in this entry alone, and it
-/// says nothing else. Otherwise nothing is removed, and the entries that may be meant are listed; on a terminal you
-/// choose one. `everything about NAME` removes all entries with a name of several words; one word may stand for several
-/// things, so you choose. Questions, conditions, `except` and `keep` remove nothing, and pinned memories are left alone.
-/// On a terminal, what would go is shown first; without one `-y` is needed.
-/// The exit status is 1 when nothing was removed.
+/// Removes the entry that your words clearly mean: they repeat it, or they name something that occurs in this entry
+/// alone, and the entry says nothing else. Otherwise nothing is removed, and the possible entries are listed; on a
+/// terminal you choose one. `everything about NAME` removes all entries with a name of several words; a single word is
+/// ambiguous, so you choose. Questions, conditions, `except` and `keep` remove nothing, and pinned memories stay
+/// unchanged. On a terminal, the entries to remove are shown first; without one `-y` is needed.
+/// The exit status is 1 if nothing was removed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -53,19 +53,19 @@ Examples:
   lukasa forget --scope project 'just lint'
   lukasa forget -y --file project/db.md 'Staging runs on kestrel'")]
 pub(crate) struct Forget {
-    /// What to forget, in a few words
+    /// Words that describe the entry
     #[arg(required = true, num_args = 1.., allow_hyphen_values = false)]
     pub(crate) query: Vec<String>,
 
-    /// Where to look; everywhere if not given
+    /// Scope to search; all scopes by default
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<ScopeName>,
 
-    /// The only memory to look in; with all of an entry's text, that entry is meant
+    /// Search only this memory; with the full text of an entry, that entry is removed
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<String>,
 
-    /// Show what would go and change nothing
+    /// Show what would be removed and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -73,12 +73,12 @@ pub(crate) struct Forget {
     pub(crate) consent: Consent,
 }
 
-/// Tidy memories up
+/// Tidy up memories
 ///
-/// Merges entries that say the same, word for word, in the same place; names days such as `tomorrow`; and gives a
-/// description to memories without one. It changes at most 20 memories, as one change. Entries that may repeat or
-/// contradict each other, that ended, or that are private and lie in a repository become proposals for you to decide.
-/// On a terminal, what would be done is shown first; without one `-y` is needed.
+/// Merges entries that repeat each other, word for word, in the same place; replaces words such as `tomorrow` by the
+/// date; and adds a description to memories without one. It changes at most 20 memories, as one change. Entries that may
+/// repeat or contradict each other, that are out of date, or that are private and in a repository become proposals for
+/// you to decide. On a terminal, the result is shown first; without one `-y` is needed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  lukasa dream --dry-run\n  lukasa dream\n  lukasa dream -y")]
 pub(crate) struct Dream {
@@ -92,8 +92,8 @@ pub(crate) struct Dream {
 
 /// List the tasks of this workspace, latest first
 ///
-/// Those that wait or run, and those that ended in the last hour. Piped: one line each of id, status,
-/// time and what came of it, with tabs between.
+/// Lists waiting and running tasks, and those that ended in the last hour. Piped: one line per task with id, status,
+/// time and result, separated by tabs.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -101,19 +101,19 @@ Examples:
   lukasa tasks --json | jq '.tasks[] | select(.status == \"failed\")'
   lukasa tasks --cancel TASK")]
 pub(crate) struct Tasks {
-    /// At most N tasks
+    /// List at most N tasks
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     pub(crate) max: usize,
 
-    /// Take this task back, if nothing of it is written yet
+    /// Cancel this task, if it has not written anything yet
     #[arg(long, value_name = "TASK", conflicts_with = "max")]
     pub(crate) cancel: Option<String>,
 }
 
 /// Add a fact to a context file, such as `AGENTS.md`
 ///
-/// The fact becomes one line at the end of the section of added memories; the section is made where it
-/// is missing, and nothing else changes. Of the names that are set, the first that is there is written.
+/// The fact becomes one line at the end of the section of added memories. The section is created if it
+/// is missing, and nothing else changes. Of the file names in the settings, the first one that exists is written.
 /// A context file is not a memory: it has no history here, and hosts load all of it by themselves.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -123,15 +123,15 @@ Examples:
   lukasa save 'Deploys are on Tuesdays'           asks which file
   lukasa save --edit --scope project              opens $VISUAL or $EDITOR")]
 pub(crate) struct Save {
-    /// The fact, or `-` for stdin
+    /// Fact to add, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) fact: Option<String>,
 
-    /// Open the editor on it first; several lines are added as they are
+    /// Open the fact in an editor first; several lines are added as they are
     #[arg(long)]
     pub(crate) edit: bool,
 
-    /// Whose file
+    /// Context file to write to
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<SaveScope>,
 
@@ -139,23 +139,23 @@ pub(crate) struct Save {
     pub(crate) allow_rules: AllowRules,
 }
 
-/// Whose context file.
+/// The owner of a context file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SaveScope {
-    /// Your own, beside the settings
+    /// Your own file, beside the settings
     Global,
-    /// The project's, at the top of the checkout
+    /// File of the project, at the top of the checkout
     Project,
 }
 
-/// A scope, as a person names it.
+/// A scope, as it is named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeName {
-    /// The person, in all projects
+    /// Memories of the person, for all projects
     Global,
-    /// The project
+    /// Memories of the project
     Project,
-    /// The workspace: this worktree's, or the one that `--workspace-id` names
+    /// Memories of the workspace: that of this worktree, or the one that `--workspace-id` names
     Workspace,
 }
 

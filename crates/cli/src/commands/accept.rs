@@ -1,4 +1,6 @@
-//! `lukasa accept`: memories that nobody here reviewed, and a person who answers for them.
+//! `lukasa accept`: lists memories without a review, and accepts them as trusted.
+//!
+//! Each memory is shown before the question, and accepted in exactly the revision that was shown.
 
 use engine::{Memories, MemoryText, Unreviewed};
 use memory::command::CommandError;
@@ -15,19 +17,19 @@ use crate::render::table::Column;
 use crate::render::text::TextBuffer;
 use crate::render::{FAINT, OutputStyle, STRONG, counted, sanitize, short_path, table};
 
-/// How many lines of a memory are shown before a person answers for it.
+/// The number of lines of a memory that are shown before the question.
 const SHOWN_LINES_MAX: usize = 60;
 
-/// A memory that nobody here reviewed.
+/// A memory without a review.
 struct UnreviewedMemory {
     path: MemoryPath,
     why: Unreviewed,
     description: String,
-    /// `None` if it cannot be read as a memory: then nobody can answer for it.
+    /// `None` if it cannot be read as a memory; it cannot be accepted then.
     read: Option<MemoryText>,
 }
 
-/// Accepts memories as they are, or lists those that nobody here reviewed.
+/// Accepts memories, or lists those without a review.
 pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
     let memories = app.memories();
     if args.paths.is_empty() {
@@ -36,48 +38,48 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
     let mut chosen: Vec<(UnreviewedMemory, Revision)> = Vec::new();
     for path in &args.paths {
         let path = app.path(path)?;
-        // What is not there is told as such.
+        // A missing path is an error of its own.
         path_kind(&memories, &path).await?;
         let found = find_unreviewed(app, &memories, Some(&path)).await?;
         if found.is_empty() {
-            app.output.note(&format!("{}: nothing waits for a review", short_path(&path)));
+            app.output.note(&format!("{}: no review needed", short_path(&path)));
         }
-        for one in found {
-            match one.read.as_ref().map(|read| read.revision) {
-                Some(revision) => chosen.push((one, revision)),
+        for memory in found {
+            match memory.read.as_ref().map(|read| read.revision) {
+                Some(revision) => chosen.push((memory, revision)),
                 None => app.output.warning(&format!(
-                    "{} is no text, or too large, so nobody can answer for it",
-                    short_path(&one.path)
+                    "{} cannot be accepted: it is not text, or too large",
+                    short_path(&memory.path)
                 )),
             }
         }
     }
     if !chosen.is_empty() && !args.consent.yes {
-        ask::require_consent(app, args.consent, "accept", "answers for text as it is")?;
+        ask::require_consent(app, args.consent, "accept", "marks text as trusted")?;
         let question = format!("Accept {}?", counted(chosen.len(), "memory", "memories"));
         let look = app.output.note_style;
-        let about: String = chosen.iter().map(|(one, _)| full_text(one, look)).collect();
+        let about: String = chosen.iter().map(|(memory, _)| full_text(memory, look)).collect();
         if !ask::confirm_about(app, &about, &question).await? {
             app.output.note("nothing was accepted");
             return Ok(Status::Refused);
         }
     }
     let mut accepted = Vec::new();
-    for (one, revision) in &chosen {
+    for (memory, revision) in &chosen {
         let call = call();
         let change =
-            app.finish_write("accepting", memories.accept(&one.path, *revision, &call)).await;
+            app.finish_write("accepting", memories.accept(&memory.path, *revision, &call)).await;
         let change = change.map_err(|error| match error {
             engine::StoreError::Refused(CommandError::Conflict { path, .. }) => {
                 let what = format!("{} was changed since it was shown", short_path(&path));
                 Failure::new(MemoryErrorCode::Conflict, what)
-                    .help("look at it again, then accept it")
+                    .help("run the same command again to see the new text")
             }
             error => error.into(),
         })?;
-        app.output.note(&with_change(&format!("accepted {}", short_path(&one.path)), change));
+        app.output.note(&with_change(&format!("accepted {}", short_path(&memory.path)), change));
         let number = change.map(|change| change.0);
-        accepted.push(json!({ "path": one.path.to_string(), "change": number }));
+        accepted.push(json!({ "path": memory.path.to_string(), "change": number }));
     }
     if app.output.json {
         app.output.value(&json!({ "accepted": accepted }))?;
@@ -85,12 +87,12 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Returns a memory as a person has to read it before answering for it.
-fn full_text(one: &UnreviewedMemory, look: OutputStyle) -> String {
+/// Returns the text of a memory for the question, with its path and reason.
+fn full_text(memory: &UnreviewedMemory, look: OutputStyle) -> String {
     let mut text = TextBuffer::default();
-    let (path, from) = (short_path(&one.path), reason_text(one.why));
+    let (path, from) = (short_path(&memory.path), reason_text(memory.why));
     text.line(format_args!("{}  {}", look.paint(STRONG, &path), look.paint(FAINT, from)));
-    let lines: Vec<_> = one.read.iter().flat_map(|read| read.text.lines()).collect();
+    let lines: Vec<_> = memory.read.iter().flat_map(|read| read.text.lines()).collect();
     for line in lines.iter().take(SHOWN_LINES_MAX) {
         text.line(format_args!("  {}", look.memory_text(line)));
     }
@@ -110,35 +112,36 @@ async fn list(app: &App, memories: &Memories) -> Result<Status, Failure> {
         return Ok(Status::Done);
     }
     if waiting.is_empty() {
-        app.output.note("everything was reviewed");
+        app.output.note("no memory needs a review");
         return Ok(Status::Done);
     }
     if app.output.style.columns {
         app.output.text(&columns(&waiting, app.output.style))?;
     } else {
-        let line = |one: &UnreviewedMemory| format!("{}\t{}\n", one.path, reason_word(one.why));
+        let line =
+            |memory: &UnreviewedMemory| format!("{}\t{}\n", memory.path, reason_word(memory.why));
         app.output.text(&waiting.iter().map(line).collect::<String>())?;
     }
     if app.output.style.terminal {
         app.output
-            .note("read one with `lukasa view PATH`; `lukasa accept PATH` answers for it as it is");
+            .note("`lukasa view PATH` shows a memory; `lukasa accept PATH` accepts it as trusted");
     }
     Ok(Status::Done)
 }
 
-/// Returns the memories below a path that nobody here reviewed, as they are now.
+/// Returns the memories below a path without a review, with their current texts.
 async fn find_unreviewed(
     app: &App,
     memories: &Memories,
     under: Option<&MemoryPath>,
 ) -> Result<Vec<UnreviewedMemory>, Failure> {
     let listing = app.wait_with_progress("listing", listing(memories, under)).await?;
-    let paths: Vec<_> = listing.memories.iter().map(|one| (&one.path, None)).collect();
+    let paths: Vec<_> = listing.memories.iter().map(|memory| (&memory.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
     let waiting = listing.memories.iter();
     let waiting: Vec<_> =
-        waiting.filter_map(|one| Some((one, *unreviewed.get(&one.path)?))).collect();
-    let paths: Vec<_> = waiting.iter().map(|(one, _)| &one.path).collect();
+        waiting.filter_map(|memory| Some((memory, *unreviewed.get(&memory.path)?))).collect();
+    let paths: Vec<_> = waiting.iter().map(|(memory, _)| &memory.path).collect();
     let texts = memories.read_readable(&paths).await;
     let waiting = waiting.iter().zip(texts).map(|((listed, why), read)| {
         let (path, description) = (listed.path.clone(), listed.description.clone());
@@ -157,10 +160,10 @@ const fn reason_word(why: Unreviewed) -> &'static str {
 
 const fn reason_text(why: Unreviewed) -> &'static str {
     match why {
-        Unreviewed::Silent => "the repository, not trusted",
-        Unreviewed::Marked => "the repository",
-        Unreviewed::Influenced => "an agent that had read such text",
-        Unreviewed::Background => "a background review",
+        Unreviewed::Silent => "untrusted repository",
+        Unreviewed::Marked => "repository",
+        Unreviewed::Influenced => "agent that had read such text",
+        Unreviewed::Background => "background review",
     }
 }
 
@@ -170,19 +173,19 @@ fn columns(waiting: &[UnreviewedMemory], look: OutputStyle) -> String {
         Column::left("FROM"),
         Column::left("DESCRIPTION").styled(FAINT),
     ];
-    let row = |one: &UnreviewedMemory| {
+    let row = |memory: &UnreviewedMemory| {
         let (path, description) =
-            (short_path(&one.path), sanitize::line(&one.description).into_owned());
-        vec![sanitize::line(&path).into_owned(), reason_text(one.why).to_owned(), description]
+            (short_path(&memory.path), sanitize::line(&memory.description).into_owned());
+        vec![sanitize::line(&path).into_owned(), reason_text(memory.why).to_owned(), description]
     };
     table::aligned(&columns, waiting.iter().map(row), look)
 }
 
-fn value(one: &UnreviewedMemory) -> Value {
+fn value(memory: &UnreviewedMemory) -> Value {
     json!({
-        "path": one.path.to_string(),
-        "revision": one.read.as_ref().map(|read| read.revision.to_string()),
-        "from": reason_word(one.why),
-        "description": one.description,
+        "path": memory.path.to_string(),
+        "revision": memory.read.as_ref().map(|read| read.revision.to_string()),
+        "from": reason_word(memory.why),
+        "description": memory.description,
     })
 }

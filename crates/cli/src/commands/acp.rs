@@ -1,4 +1,4 @@
-//! `lukasa acp`: tasks for a client that speaks the Agent Client Protocol, which may be a daemon of ours.
+//! `lukasa acp`: runs tasks for a client of the Agent Client Protocol, which may be the daemon.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,14 +23,14 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
         return Err(CommandError::FeatureDisabled { feature: Feature::Child }.into());
     }
     bound_memory(app);
-    // Never by a child: this may be one.
+    // The runner is never a child, since this process may be one.
     let lanes = app.engine.lanes(app.engine.lane_settings(), Arc::new(NullFeed));
-    let here = app.workspace();
-    // Whoever named a project, or a single folder, is not overruled by the client.
+    let default = app.workspace();
+    // A project or folder named on the command line takes precedence over the client's.
     let is_named = app.globals.project.is_some() || app.globals.flat.is_some();
     let project_root = app.binding.project_root;
     let find = move |folder: Option<&Path>| match folder.filter(|_| !is_named) {
-        None => Ok(here.clone()),
+        None => Ok(default.clone()),
         Some(folder) => workspace(folder, project_root),
     };
     let host = AcpConfig::new(lanes.clone(), Arc::new(find), env!("CARGO_PKG_VERSION"));
@@ -43,7 +43,7 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
             serving.await
         }
     };
-    // What nobody waits for any more is left to whoever has its turn next.
+    // Tasks without a waiting client stay queued for the next process that works in the lane.
     lanes.drain(Duration::ZERO).await;
     match ended {
         Ok(()) => Ok(Status::Done),
@@ -51,8 +51,8 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
     }
 }
 
-/// Bounds the memory of this process: the library that talks to models reads a reply whole, however long it is. What
-/// asks for more is ended by the system, and nobody else with it.
+/// Limits the memory of this process: the model library reads a whole reply, however long it is. A process that exceeds
+/// the limit is ended alone, without other processes.
 fn bound_memory(app: &App) {
     let Rlimit { current, maximum } = getrlimit(Resource::Data);
     let least = |limit: Option<u64>| {
@@ -60,13 +60,13 @@ fn bound_memory(app: &App) {
     };
     let bound = Rlimit { current: least(current), maximum: least(maximum) };
     if let Err(error) = setrlimit(Resource::Data, bound) {
-        app.output.warning(&format!("the memory of this process cannot be bounded: {error}"));
+        app.output.warning(&format!("cannot limit the memory of this process: {error}"));
     }
 }
 
 /// Returns the workspace of a folder that a client names.
 fn workspace(folder: &Path, project_root: ProjectRoot) -> Result<Workspace, String> {
-    let wrong = || format!("`cwd` names no folder: {}", folder.display());
+    let wrong = || format!("`cwd` is not a folder: {}", folder.display());
     let real: PathBuf = files::real_path(folder).map_err(|_| wrong())?;
     if files::is_not_folder(&real) {
         return Err(wrong());

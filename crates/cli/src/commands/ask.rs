@@ -1,4 +1,6 @@
-//! Asking a person, and reading what is piped in.
+//! Questions to the user, and text from stdin.
+//!
+//! Reads run on a separate thread, so that a signal can end the wait.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -9,18 +11,18 @@ use crate::args::Consent;
 use crate::exit::Failure;
 use crate::render::{WARN, sanitize};
 
-/// The most that is read from stdin, in bytes: far more than a memory may hold, so that the refusal
-/// can name the size, and not all that a device can give.
+/// The maximum number of bytes read from stdin. It is larger than a memory may be, so that the refusal
+/// can name the size, and bounded, since a device may be endless.
 const STDIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Tells whether a person can be asked.
+/// Checks whether the user can be asked: on a terminal, and not with `--json`.
 pub(crate) fn can_ask(app: &App) -> bool {
     !app.globals.json && app.output.note_style.terminal && io::stdin().is_terminal()
 }
 
-/// Refuses a command that takes text away where its question cannot be asked and `-y` does not answer it.
+/// Refuses a command that needs consent, if no question can be asked and `-y` is missing.
 ///
-/// `command` is how the person called it, `does` what it would do.
+/// `command` is the command as it was called, `does` its effect.
 pub(crate) fn require_consent(
     app: &App,
     consent: Consent,
@@ -32,26 +34,26 @@ pub(crate) fn require_consent(
     }
     let why = if app.globals.json { "with `--json`" } else { "without a terminal" };
     let back = match command {
-        "undo" => "`lukasa log` shows it",
-        "pending reject --all" => "`lukasa pending` shows what that is",
+        "undo" => "`lukasa log` lists the changes",
+        "pending reject --all" => "`lukasa pending` lists the proposals",
         _ => "`lukasa undo` takes it back",
     };
     Err(Failure::usage(format!("`lukasa {command}` {does}, and needs `-y` {why}"))
-        .help(format!("`lukasa {command} -y` does it without a question; {back}")))
+        .help(format!("run `lukasa {command} -y` to skip the question; {back}")))
 }
 
-/// Shows a person what a question is about and asks it. `about` is safe to show.
+/// Prints `about`, which must be sanitized, and asks a question.
 pub(crate) async fn confirm_about(app: &App, about: &str, question: &str) -> Result<bool, Failure> {
     io::stderr().lock().write_all(about.as_bytes())?;
     confirm(app, question).await
 }
 
-/// Asks a question; anything but yes means no.
+/// Asks a yes-or-no question; every answer but yes means no.
 pub(crate) async fn confirm(app: &App, question: &str) -> Result<bool, Failure> {
     Ok(matches!(answer(app, question, "y/N").await?.as_str(), "y" | "yes"))
 }
 
-/// Asks a question; `choices` is how it may be answered. Returns the answer in lower case.
+/// Asks a question with the possible answers `choices`. Returns the answer in lower case.
 pub(crate) async fn answer(app: &App, question: &str, choices: &str) -> Result<String, Failure> {
     let question = app.output.note_style.paint(WARN, &sanitize::text(question));
     write!(io::stderr(), "{question} [{choices}] ")?;
@@ -62,17 +64,17 @@ pub(crate) async fn answer(app: &App, question: &str, choices: &str) -> Result<S
     Ok(answer.await?.trim().to_lowercase())
 }
 
-/// Reads the text that is piped in.
+/// Reads the text from stdin.
 async fn stdin_text() -> Result<String, Failure> {
     let bytes = blocking(|| {
         let mut bytes = Vec::new();
         io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut bytes).map(|_| bytes)
     });
     let text = String::from_utf8(bytes.await?);
-    text.map_err(|_| Failure::new(MemoryErrorCode::NotText, "what was piped in is not UTF-8 text"))
+    text.map_err(|_| Failure::new(MemoryErrorCode::NotText, "the text from stdin is not UTF-8"))
 }
 
-/// Reads a text that is an argument, or piped in; `None` when neither is.
+/// Returns the text of an argument, or from stdin; `None` if there is neither.
 pub(crate) async fn text(argument: Option<String>) -> Result<Option<String>, Failure> {
     match argument {
         Some(text) if text != "-" => Ok(Some(text)),
@@ -81,12 +83,12 @@ pub(crate) async fn text(argument: Option<String>) -> Result<Option<String>, Fai
     }
 }
 
-/// Tells whether text is piped in.
+/// Checks whether stdin is not a terminal.
 pub(crate) fn is_piped() -> bool {
     !io::stdin().is_terminal()
 }
 
-/// Waits for a person or another program on a thread of its own, so that a signal can end the wait.
+/// Runs a blocking read on a separate thread, so that a signal can end the wait.
 async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {

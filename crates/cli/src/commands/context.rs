@@ -1,4 +1,4 @@
-//! `lukasa context` and `lukasa hot`: what a model would be shown, and why.
+//! `lukasa context` and `lukasa hot`: the context that a model would get, and the reason for each part.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::render::table::Column;
 use crate::render::text::TextBuffer;
 use crate::render::{FAINT, MARK, OutputStyle, STRONG, WARN, counted, sanitize, short_path, table};
 
-/// Shows the segment that would begin now.
+/// Shows the segment of a new session.
 pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     let mut showing = gather(app, args.agent).await?;
     let recalled = recall_prompt(app, args.prompt.as_deref()).await?;
@@ -29,8 +29,8 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     if app.output.json {
         let mut value = value(&showing);
         if args.at.is_some() {
-            let one = |one: &RetrievedMemory| json!({ "path": one.path.to_string(), "title": one.title, "why": one.why });
-            value["recalled"] = found.iter().map(one).collect();
+            let memory = |memory: &RetrievedMemory| json!({ "path": memory.path.to_string(), "title": memory.title, "why": memory.why });
+            value["recalled"] = found.iter().map(memory).collect();
         }
         app.output.value(&value)?;
         return Ok(Status::Done);
@@ -49,13 +49,13 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     if untrusted > 0 {
         let files = counted(untrusted, "context file is", "context files are");
         app.output.warning(&format!(
-            "{files} not shown, since nobody trusts the folder; `lukasa trust` does"
+            "{files} not shown, since the folder is not trusted; `lukasa trust` trusts it"
         ));
     }
     Ok(Status::Done)
 }
 
-/// Lists the memories that were tried for the hot set.
+/// Lists the candidates for the hot set.
 pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
     let showing = gather(app, None).await?;
     if app.output.json {
@@ -74,12 +74,12 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
         app.output.note("no memory is pinned or used yet; `lukasa pin PATH` pins one");
     }
     if showing.hot.iter().any(|one| one.unreviewed) {
-        app.output.note("what nobody here reviewed is kept out; `lukasa accept` lists it");
+        app.output.note("memories without a review are left out; `lukasa accept` lists them");
     }
     Ok(Status::Done)
 }
 
-/// Gathers what a session would begin with; for an agent, what its hook answers.
+/// Builds the opening segment of a session; for an agent, within the limits of its hook.
 async fn gather(app: &App, agent: Option<HookHost>) -> Result<SegmentReport, Failure> {
     let (mut files, memories) = (app.context_files_with(&AllowRules::default())?, app.memories());
     let mut bytes_max = usize::MAX;
@@ -91,11 +91,11 @@ async fn gather(app: &App, agent: Option<HookHost>) -> Result<SegmentReport, Fai
     Ok(app.wait_with_progress("gathering", gathered).await?)
 }
 
-/// Returns what is recalled for a prompt in a session that was shown nothing else.
+/// Returns the memories recalled for a prompt in a session without earlier recalls.
 async fn recall_prompt(app: &App, prompt: Option<&str>) -> Result<Option<RecallBlock>, Failure> {
     let Some(prompt) = prompt else { return Ok(None) };
     let memories = app.memories();
-    Ok(app.wait_with_progress("looking", app.engine.recall(&memories, prompt)).await?)
+    Ok(app.wait_with_progress("searching", app.engine.recall(&memories, prompt)).await?)
 }
 
 fn value(showing: &SegmentReport) -> Value {
@@ -148,7 +148,7 @@ fn hot_value(hot: &HotSetEntry) -> Value {
     })
 }
 
-/// Returns what there is and why, part by part.
+/// Returns the parts with their sizes, sources and reasons.
 fn reasons(
     showing: &SegmentReport,
     at: Option<TurnPhase>,
@@ -170,7 +170,7 @@ fn reasons(
             PartKind::Index => {
                 let all = counted(showing.memories, "memory", "memories");
                 text.line(format_args!(
-                    "  {all}, pinned ones and the first of each scope before the rest"
+                    "  {all}; pinned ones and the first of each scope come first"
                 ));
             }
             PartKind::HotSet => {
@@ -195,7 +195,7 @@ fn reasons(
         text.line(format_args!("{}:", look.paint(WARN, "left out")));
         for one in unreviewed {
             let path = short_path(&one.path);
-            text.line(format_args!("  {path}: nobody here reviewed it; see `lukasa accept`"));
+            text.line(format_args!("  {path}: not reviewed; see `lukasa accept`"));
         }
         for one in &showing.skipped {
             text.line(format_args!("{}", skipped_line(one, cwd)));
@@ -204,13 +204,13 @@ fn reasons(
     text.into_string()
 }
 
-/// Says where what was recalled stands.
+/// Returns the position of recalled memories in the conversation.
 const fn context_position(at: Option<TurnPhase>) -> &'static str {
     match at {
         Some(TurnPhase::ToolResult) => {
-            "beside the prompt; behind the results, if it was not found by then"
+            "with the prompt; after the results of tools, if recall was not finished by then"
         }
-        Some(TurnPhase::Prompt) | None => "beside the prompt",
+        Some(TurnPhase::Prompt) | None => "with the prompt",
     }
 }
 
@@ -221,7 +221,7 @@ fn file_line(file: &ShownFile, cwd: &Path) -> String {
         None => file.scope.as_str().to_owned(),
     };
     let indent = if file.parent.is_some() { "    " } else { "  " };
-    let cut = if file.is_cut { ", cut to its share" } else { "" };
+    let cut = if file.is_cut { ", truncated to its share" } else { "" };
     format!("{indent}{path} ({why}): {} tokens, {} bytes{cut}", file.tokens, file.bytes)
 }
 
@@ -229,13 +229,13 @@ fn skipped_line(one: &SkippedContextSource, cwd: &Path) -> String {
     let path = relative_to(&one.path, cwd);
     match &one.parent {
         Some(parent) => {
-            format!("  {path}, asked for by {}: {}", relative_to(parent, cwd), one.reason)
+            format!("  {path}, imported by {}: {}", relative_to(parent, cwd), one.reason)
         }
         None => format!("  {path}: {}", one.reason),
     }
 }
 
-/// Returns a path as somebody who works in a folder would write it.
+/// Returns a path relative to a folder, if it is inside.
 fn relative_to(path: &Path, cwd: &Path) -> String {
     let path = path.strip_prefix(cwd).unwrap_or(path);
     sanitize::line(&path.display().to_string()).into_owned()
@@ -244,7 +244,7 @@ fn relative_to(path: &Path, cwd: &Path) -> String {
 fn hot_reason(hot: &HotSetEntry) -> String {
     let pin = if hot.pinned { "pinned, " } else { "" };
     let uses = counted(usize::try_from(hot.uses).unwrap_or(usize::MAX), "use", "uses");
-    format!("{}: {pin}{uses}, worth {:.2} now", short_path(&hot.path), hot.heat)
+    format!("{}: {pin}{uses}, heat {:.2}", short_path(&hot.path), hot.heat)
 }
 
 fn hot_table(hot: &[HotSetEntry], look: OutputStyle) -> String {

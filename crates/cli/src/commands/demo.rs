@@ -1,9 +1,9 @@
-//! `lukasa demo`: the whole of Lukasa on a small stage, with nothing faked.
+//! `lukasa demo`: a guided tour with real processes in a temporary home.
 //!
-//! Makes a home and a git checkout that are thrown away, starts `lukasa mcp` there and talks to it as
-//! an agent's client does, lets a person get in its way, kills it in the middle of a write, takes
-//! changes back, and does the same with a daemon over HTTP. Every sentence with a tick was checked the moment before it was printed; the
-//! first that is not true ends the demo with a failure. Touches nothing of the person's own.
+//! Creates a temporary home and git checkout, starts `lukasa mcp` there and talks to it like the client of an agent.
+//! It causes a conflict with a person's edit, kills the server in the middle of a write, undoes changes, and repeats
+//! the main steps with a daemon over HTTP. Every sentence with a tick is checked before it is printed; the first false
+//! one ends the demo with a failure. The user's own files are not touched.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ mod story;
 use self::narrator::Narrator;
 use self::sandbox::DemoSandbox;
 
-/// Plays the demo to its end, or until a signal comes.
+/// Runs the demo to its end, or until a signal arrives.
 pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure> {
     let stage = Arc::new(DemoSandbox::build()?);
-    // However this ends, no process is left, and no folder.
+    // Stops the processes and removes the folders on every exit.
     let _cleared = CleanupGuard(Arc::clone(&stage));
     let (set, teller, keep) =
         (Arc::clone(&stage), Narrator::new(output.style, output.json), args.keep);
@@ -35,7 +35,7 @@ pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure>
         story::run(&teller, &set)?;
         if keep {
             teller.narrate(&format!(
-                "The home and the checkout stay in {}",
+                "The home and the checkout are kept in {}",
                 set.keep_folder().display()
             ))?;
         }
@@ -45,12 +45,12 @@ pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure>
     tokio::select! {
         signal = interrupts.wait_for_signal() => Err(Failure::Interrupted(signal)),
         played = playing => played.unwrap_or_else(|crash| {
-            Err(Failure::new(MemoryErrorCode::StorageFailed, format!("the demo itself stopped: {crash}")))
+            Err(Failure::new(MemoryErrorCode::StorageFailed, format!("the demo itself failed: {crash}")))
         }),
     }
 }
 
-/// Clears the stage when it is dropped.
+/// Clears the sandbox when it is dropped.
 struct CleanupGuard(Arc<DemoSandbox>);
 
 impl Drop for CleanupGuard {

@@ -1,7 +1,7 @@
-//! Drafts: texts of a person that `lukasa edit` could not save, kept in the state folder.
+//! Drafts: texts that `lukasa edit` could not save, kept in the state folder.
 //!
-//! A text that screening refuses as a secret is kept only if the person says so, and goes with age. Other drafts
-//! stay until they are saved or deleted, since no other file has their text.
+//! A text that screening refuses as a secret is kept only if the user agrees, and is deleted after some days. Other
+//! drafts stay until they are saved or deleted, since no other file has their text.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,13 @@ use crate::render::short_path;
 /// The folder of drafts below the state.
 const DRAFTS: &str = "drafts";
 
-/// The end of the name of a draft that a person kept although it holds a secret.
+/// The end of the file stem of a draft that holds a secret.
 const SECRET_MARK: &str = "-secret";
 
-/// How often a person is asked what becomes of a text before it is thrown away.
+/// The number of questions about a text with a secret before it is discarded.
 const QUESTIONS_MAX: usize = 3;
 
-/// A draft that was kept.
+/// A draft in the state folder.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) file: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct Draft {
     pub(crate) expires: bool,
 }
 
-/// What becomes of a text that holds a secret.
+/// The decision about a text that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DraftDecision {
     Keep,
@@ -45,21 +45,21 @@ pub(crate) enum DraftDecision {
     Discard,
 }
 
-/// Returns the rule by which a text holds what looks like a secret, unless the person answers for that.
-pub(crate) fn secret_rule(app: &App, bytes: &[u8], answered: &AllowRules) -> Option<&'static str> {
+/// Returns the first rule that takes a text for a secret, except rules that the user allows.
+pub(crate) fn secret_rule(app: &App, bytes: &[u8], allowed: &AllowRules) -> Option<&'static str> {
     let text = String::from_utf8_lossy(bytes);
     let found = app.engine.screen().check(&text, TextAuthor::Person);
-    let answers = |name: &str| answered.rules.iter().any(|rule| rule == name);
+    let is_allowed = |name: &str| allowed.rules.iter().any(|rule| rule == name);
     let mut secrets = found.into_iter().filter(|finding| {
         finding.family == Family::Secrets
             && finding.policy == Policy::Refuse
-            && !answers(finding.rule)
-            && !answers(finding.family.as_ref())
+            && !is_allowed(finding.rule)
+            && !is_allowed(finding.family.as_ref())
     });
     secrets.next().map(|finding| finding.rule)
 }
 
-/// Asks a person what becomes of a text that holds a secret. Where no question can be asked, it is discarded.
+/// Asks the user to decide about a text that holds a secret. If no question can be asked, it is discarded.
 pub(crate) async fn decide(app: &App, rule: &str) -> Result<DraftDecision, Failure> {
     if !ask::can_ask(app) {
         return Ok(DraftDecision::Discard);
@@ -79,7 +79,7 @@ pub(crate) async fn decide(app: &App, rule: &str) -> Result<DraftDecision, Failu
     Ok(DraftDecision::Discard)
 }
 
-/// Writes a draft of a memory; returns its file. One that holds a secret says so in its name, and is kept for
+/// Writes a draft of a memory; returns its file. A draft with a secret has a mark in its name, and is deleted after
 /// [`SECRET_DRAFT_KEPT`].
 pub(crate) fn write(
     app: &App,
@@ -103,7 +103,7 @@ pub(crate) fn write(
     Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
-/// Deletes a draft that was saved, if it is one of ours.
+/// Deletes a draft after its text was saved, if it is in the folder of drafts.
 pub(crate) fn remove(app: &App, draft: Option<&Path>) -> Result<(), Failure> {
     let Some(draft) = draft else { return Ok(()) };
     let ours = match (files::real_path(&folder(app)), files::real_path(draft)) {
@@ -116,23 +116,23 @@ pub(crate) fn remove(app: &App, draft: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the drafts, by name. One that cannot be read is taken for one without a secret, so that it stays.
+/// Returns the drafts, by name. A draft that cannot be read counts as one without a secret, so that it stays.
 pub(crate) fn list(app: &App) -> Vec<Draft> {
     let mut files = files::names_in(&folder(app)).unwrap_or_default();
     files.sort_unstable();
     let draft = |file: PathBuf| {
-        let (kept_at, holds_secret) = (saved_at(&file)?, holds_secret(app, &file));
-        let goes_with_age = is_marked(&file);
-        Some(Draft { file, saved_at: kept_at, holds_secret, expires: goes_with_age })
+        let (saved_at, holds_secret) = (saved_at(&file)?, holds_secret(app, &file));
+        let expires = is_marked(&file);
+        Some(Draft { file, saved_at, holds_secret, expires })
     };
     files.into_iter().filter_map(draft).collect()
 }
 
-/// Deletes drafts that were kept although they hold a secret, and are old. `draft` is in use.
+/// Deletes old drafts that hold a secret, except `draft`, which is in use.
 pub(crate) fn sweep(app: &App, draft: Option<&Path>) {
-    let kept_since = now() - SECRET_DRAFT_KEPT;
+    let oldest = now() - SECRET_DRAFT_KEPT;
     let files = files::names_in(&folder(app)).unwrap_or_default();
-    let is_old = |file: &PathBuf| saved_at(file).is_some_and(|kept_at| kept_at < kept_since);
+    let is_old = |file: &PathBuf| saved_at(file).is_some_and(|saved_at| saved_at < oldest);
     let in_use = draft.and_then(|draft| files::real_path(draft).ok());
     let is_in_use = |file: &PathBuf| in_use.is_some() && files::real_path(file).ok() == in_use;
     for file in files.iter().filter(|file| is_marked(file) && is_old(file) && !is_in_use(file)) {
@@ -147,7 +147,7 @@ pub(crate) fn sweep(app: &App, draft: Option<&Path>) {
     }
 }
 
-/// Tells whether a draft was kept although it holds a secret.
+/// Checks whether a draft is marked as one with a secret.
 fn is_marked(file: &Path) -> bool {
     file.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with(SECRET_MARK))
 }

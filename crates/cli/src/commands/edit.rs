@@ -1,7 +1,7 @@
-//! `lukasa edit`: the editor on a copy, saved with the revision that was read.
+//! `lukasa edit`: opens an editor on a copy, and saves it with the revision that was read as precondition.
 //!
-//! A person's text is never lost: what cannot be saved is kept as a draft in the state folder, and
-//! the failure says how to go on. A text that holds a secret is kept only if the person says so.
+//! The user's text is not lost: a text that cannot be saved is kept as a draft in the state folder, and
+//! the failure names the command to continue. A text that holds a secret is kept only if the user agrees.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
         return Err(CommandError::NotAFile { path }.into());
     };
     let now = read(&memories, &path).await?;
-    let mut begin = match (&args.draft, &now) {
+    let mut start = match (&args.draft, &now) {
         (Some(draft), _) => draft_text(draft)?,
         (None, Some(now)) => now.text.clone(),
         (None, None) => String::new(),
@@ -38,10 +38,10 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
     let expected =
         now.as_ref().map_or(Precondition::Absent, |now| Precondition::from(now.revision));
     loop {
-        let left = editor::open(app, &name, &begin).await?;
-        let (bytes, failure) = match left {
+        let edited = editor::open(app, &name, &start).await?;
+        let (bytes, failure) = match edited {
             EditorExit::NoText(bytes) => {
-                let what = format!("what the editor left for {path} is not UTF-8 text");
+                let what = format!("the edited text of {path} is not UTF-8");
                 (bytes, Failure::new(MemoryErrorCode::NotText, what))
             }
             EditorExit::Text(edited) if edited == before => {
@@ -73,13 +73,14 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
             None => DraftDecision::Keep,
         };
         match decision {
-            DraftDecision::EditAgain => begin = String::from_utf8_lossy(&bytes).into_owned(),
+            DraftDecision::EditAgain => start = String::from_utf8_lossy(&bytes).into_owned(),
             DraftDecision::Keep => {
                 return Err(keep_draft(app, &path, &bytes, rule.is_some(), failure));
             }
             DraftDecision::Discard => {
-                return Err(failure
-                    .more_help("your text was not kept, since it holds what looks like a secret"));
+                return Err(
+                    failure.more_help("your text was not kept, since it seems to hold a secret")
+                );
             }
         }
     }
@@ -94,14 +95,14 @@ async fn read(memories: &Memories, path: &MemoryPath) -> Result<Option<MemoryTex
 }
 
 fn draft_text(draft: &Path) -> Result<String, Failure> {
-    let told = |error: &std::io::Error| Failure::file("read the draft", draft, error);
-    let bytes = files::read(draft).map_err(|error| told(&error))?;
+    let bytes =
+        files::read(draft).map_err(|error| Failure::file("read the draft", draft, &error))?;
     String::from_utf8(bytes).map_err(|_| {
-        Failure::new(MemoryErrorCode::NotText, "the draft is not UTF-8 text; mend it first")
+        Failure::new(MemoryErrorCode::NotText, "the draft is not UTF-8 text; correct it first")
     })
 }
 
-/// Says why a save failed; a conflict with the difference between what is there and the edit.
+/// Converts the error of a save; a conflict includes the difference between the current text and the edit.
 async fn explain(
     memories: &Memories,
     path: &MemoryPath,
@@ -113,10 +114,10 @@ async fn explain(
     }
     let theirs = match memories.read(path).await {
         Ok(theirs) => theirs.text,
-        // Deleted meanwhile, or no longer to be read: everything of the edit is the difference.
+        // Deleted in the meantime, or no longer readable: the whole edit is the difference.
         Err(_) => String::new(),
     };
-    let diff = unified_diff(("there now", &theirs), ("your text", edited));
+    let diff = unified_diff(("current text", &theirs), ("your text", edited));
     let why = "changed while you edited".to_owned();
     Failure::new(
         MemoryErrorCode::Conflict,
@@ -125,7 +126,7 @@ async fn explain(
     .difference(Mismatch { path: short_path(path), why, diff })
 }
 
-/// Keeps a text that could not be saved, and adds to the failure how to go on.
+/// Keeps a text that could not be saved as a draft, and adds the command to continue to the failure.
 fn keep_draft(
     app: &App,
     path: &MemoryPath,
@@ -136,7 +137,7 @@ fn keep_draft(
     let how_long = if holds_secret { " for a week" } else { "" };
     match drafts::write(app, path, bytes, holds_secret) {
         Ok(draft) => failure.more_help(format!(
-            "nothing was overwritten; your text is kept{how_long}, `lukasa edit {} --draft {}` goes on with it",
+            "nothing was overwritten; your text is kept{how_long}, continue with `lukasa edit {} --draft {}`",
             shell_word(&short_path(path)),
             shell_word(&draft.display().to_string()),
         )),

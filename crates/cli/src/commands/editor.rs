@@ -1,4 +1,4 @@
-//! The person's editor on a private copy.
+//! The user's editor, run on a private copy of a text.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,25 +10,25 @@ use crate::app::{self, App};
 use crate::exit::Failure;
 use crate::files;
 
-/// What the editor left.
+/// The content of the copy after the editor has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum EditorExit {
-    /// A text.
+    /// UTF-8 text.
     Text(String),
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     NoText(Vec<u8>),
 }
 
-/// Opens the editor on a copy of `text`, named like the memory so that the editor knows what it is.
+/// Opens the editor on a copy of `text`, named like the memory so that the editor recognizes the file type.
 ///
-/// The copy lies in a folder that only this person can enter, and is gone when this returns or is
-/// dropped. An editor that fails is a failure: what it left is not looked at.
+/// The copy is in a folder that only this user can enter, and is deleted when this returns or is
+/// dropped. If the editor fails, this fails, and the copy is not read.
 pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<EditorExit, Failure> {
-    let told = |path: &Path, error: &std::io::Error| Failure::file("write the copy", path, error);
+    let failed = |path: &Path, error: &std::io::Error| Failure::file("write the copy", path, error);
     let folder = files::private_temporary_folder("lukasa-edit-")
-        .map_err(|error| told("in the temporary folder".as_ref(), &error))?;
+        .map_err(|error| failed("in the temporary folder".as_ref(), &error))?;
     let copy = folder.path().join(name);
-    files::write_new_private(&copy, text.as_bytes()).map_err(|error| told(&copy, &error))?;
+    files::write_new_private(&copy, text.as_bytes()).map_err(|error| failed(&copy, &error))?;
     run(app, &copy).await?;
     let bytes =
         files::read(&copy).map_err(|error| Failure::file("read the copy", &copy, &error))?;
@@ -42,20 +42,20 @@ async fn run(app: &App, copy: &Path) -> Result<(), Failure> {
     let editor = match app::editor() {
         Some(editor) => editor,
         None if ask::is_piped() => {
-            return Err(Failure::usage("there is no terminal for an editor")
-                .help("$VISUAL or $EDITOR names one that needs none; `lukasa create` and `lukasa replace` take texts"));
+            return Err(Failure::usage("cannot open an editor without a terminal")
+                .help("set $VISUAL or $EDITOR to an editor that needs none, or use `lukasa create` or `lukasa replace` with a text"));
         }
         None => "vi".to_owned(),
     };
-    // The shell parts the editor's words as the person wrote them: `code --wait`.
+    // The shell splits the editor's command into words: `code --wait`.
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(copy);
-    let lent = app.interrupts.suspend();
+    let guard = app.interrupts.suspend();
     let ended = tokio::task::spawn_blocking(move || command.status()).await;
-    drop(lent);
+    drop(guard);
     let failed = |how: String| {
         Failure::new(MemoryErrorCode::StorageFailed, format!("the editor `{editor}` {how}"))
-            .help("nothing was written; $VISUAL or $EDITOR names the editor")
+            .help("nothing was written; set $VISUAL or $EDITOR to your editor")
     };
     match ended {
         Ok(Ok(status)) if status.success() => Ok(()),

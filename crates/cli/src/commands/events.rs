@@ -1,4 +1,4 @@
-//! `lukasa events`: what the running daemon tells of changes.
+//! `lukasa events`: prints the events of the running daemon.
 
 use memory::error_code::MemoryErrorCode;
 use protocol::client::{ClientError, StartFrom};
@@ -11,12 +11,12 @@ use crate::daemon;
 use crate::exit::{Failure, Status};
 use crate::render::{FAINT, MARK, OutputStyle, print, sanitize};
 
-/// Prints events as they come, or those that came.
+/// Prints new events as they arrive, or all stored events.
 pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
-    let place = daemon::find(&app.folders.state).ok_or_else(no_daemon)?;
-    let client = place.client()?;
-    let begin = if args.follow { StartFrom::Now } else { StartFrom::Oldest };
-    let mut events = client.events(begin).await.map_err(failure)?.without_reconnect();
+    let daemon = daemon::find(&app.folders.state).ok_or_else(no_daemon)?;
+    let client = daemon.client()?;
+    let start = if args.follow { StartFrom::Now } else { StartFrom::Oldest };
+    let mut events = client.events(start).await.map_err(failure)?.without_reconnect();
     while let Some(envelope) = events.next().await.map_err(failure)? {
         if matches!(envelope.event, Event::ReplayComplete(_)) {
             return Ok(Status::Done);
@@ -32,8 +32,8 @@ pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
 }
 
 fn no_daemon() -> Failure {
-    Failure::new(MemoryErrorCode::NotFound, "no daemon serves this state folder")
-        .help("start `lukasa serve`")
+    Failure::new(MemoryErrorCode::NotFound, "no daemon runs for this state folder")
+        .help("start it with `lukasa serve`")
 }
 
 fn failure(error: ClientError) -> Failure {

@@ -1,4 +1,4 @@
-//! `lukasa export`: memories as files, with what is known about them beside.
+//! `lukasa export`: writes memories as files, with a manifest of their revisions, pins and usage.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -17,28 +17,28 @@ use crate::files::{self, Overwrite};
 use crate::render::progress::StepProgress;
 use crate::render::{counted, short_path, time};
 
-/// The file that tells about the others.
+/// The name of the manifest.
 const MANIFEST: &str = "lukasa.json";
 
-/// Files that are named when they stand in the way; the rest is counted.
+/// The number of existing files that the error names; the rest is counted.
 const EXISTING_NAMED_MAX: usize = 3;
 
-/// Where an export goes.
+/// The target of an export.
 enum ExportTarget {
     Tar(tar::Builder<BufWriter<io::Stdout>>),
     Folder { folder: PathBuf, overwrite: Overwrite },
 }
 
-/// Copies memories out.
+/// Exports memories.
 pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
     let to_stdout = args.to.as_os_str() == "-";
     if to_stdout && app.output.json {
-        return Err(Failure::usage("the archive and the JSON would share stdout")
-            .help("give `--to DIR` with `--json`"));
+        return Err(Failure::usage("cannot write both the archive and JSON to stdout")
+            .help("use `--to DIR` with `--json`"));
     }
     if to_stdout && app.output.style.terminal {
-        return Err(Failure::usage("a tar archive does not belong on a terminal")
-            .help("`lukasa export > memories.tar`, or `--to DIR`"));
+        return Err(Failure::usage("cannot write a tar archive to a terminal")
+            .help("use `lukasa export > memories.tar` or `--to DIR`"));
     }
     let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
@@ -50,31 +50,31 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
         reject_existing(&args.to, &listing.memories, overwrite)?;
         ExportTarget::Folder { folder: args.to.clone(), overwrite }
     };
-    let (known, left_out) = write_all(app, &memories, &listing.memories, &mut target).await?;
+    let (exported, left_out) = write_all(app, &memories, &listing.memories, &mut target).await?;
     let manifest = json!({
         "lukasa": env!("CARGO_PKG_VERSION"),
         "exported_at": time::exact(now()),
-        "memories": known,
+        "memories": exported,
     });
     target.write(MANIFEST, format!("{manifest:#}\n").as_bytes(), now())?;
     target.finish()?;
     let left_out = left_out + listing.omitted;
     if app.output.json {
         let to = args.to.display().to_string();
-        app.output.value(&json!({ "to": to, "memories": known.len(), "left_out": left_out }))?;
+        app.output.value(&json!({ "to": to, "memories": exported.len(), "left_out": left_out }))?;
     }
-    app.output.note(&format!("exported {}", counted(known.len(), "memory", "memories")));
+    app.output.note(&format!("exported {}", counted(exported.len(), "memory", "memories")));
     Ok(if left_out == 0 { Status::Done } else { Status::Refused })
 }
 
-/// Writes memory after memory; returns what is known of them and how many could not be read.
+/// Writes the memories; returns their manifest entries, and the number of memories that could not be read.
 async fn write_all(
     app: &App,
     memories: &Memories,
     all: &[MemoryEntry],
     target: &mut ExportTarget,
 ) -> Result<(Vec<Value>, usize), Failure> {
-    let mut known = Vec::new();
+    let mut exported = Vec::new();
     let mut left_out = 0;
     let mut steps = StepProgress::new("exporting", all.len(), app.shows_progress());
     for part in all.chunks(FILES_READ_AT_ONCE) {
@@ -90,7 +90,7 @@ async fn write_all(
                     )?;
                     let mut value = ls::memory_value(listed);
                     value["revision"] = read.revision.to_string().into();
-                    known.push(value);
+                    exported.push(value);
                 }
                 // Deleted since it was listed.
                 Err(error) if error.code() == MemoryErrorCode::NotFound => {}
@@ -101,10 +101,10 @@ async fn write_all(
             }
         }
     }
-    Ok((known, left_out))
+    Ok((exported, left_out))
 }
 
-/// Refuses, before the first file is written, when any of them is there already.
+/// Fails before the first file is written, if any of the files exists.
 fn reject_existing(
     folder: &Path,
     listed: &[MemoryEntry],
@@ -114,19 +114,19 @@ fn reject_existing(
         return Ok(());
     }
     let names = listed.iter().map(|listed| short_path(&listed.path));
-    let there: Vec<_> = names
+    let existing: Vec<_> = names
         .chain([MANIFEST.to_owned()])
         .filter(|name| files::exists(&folder.join(name)))
         .collect();
-    if there.is_empty() {
+    if existing.is_empty() {
         return Ok(());
     }
-    let shown = there.iter().take(EXISTING_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-    let more = match there.len().saturating_sub(EXISTING_NAMED_MAX) {
+    let shown = existing.iter().take(EXISTING_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let more = match existing.len().saturating_sub(EXISTING_NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let what = format!("{} has {shown}{more} already", folder.display());
+    let what = format!("{} already has {shown}{more}", folder.display());
     Err(Failure::new(MemoryErrorCode::AlreadyExists, what)
         .help("nothing was written; `--force` overwrites"))
 }

@@ -1,4 +1,4 @@
-//! `lukasa features`: what is switched on, and what says so.
+//! `lukasa features`: lists the features, their states, and the settings that decide them.
 
 use memory::feature::Feature;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::exit::{Failure, Status};
 use crate::render::table::Column;
 use crate::render::{FAINT, GOOD, STRONG, WARN, sanitize, table};
 
-/// Lists the features, each with its value and where that is from.
+/// Lists the features, each with its state and the origin of that state.
 pub(crate) fn run(app: &App) -> Result<Status, Failure> {
     let workspace = app.workspace();
     let features = app.engine.switches().for_workspace(&workspace);
@@ -77,7 +77,7 @@ pub(crate) fn run(app: &App) -> Result<Status, Failure> {
     if look.terminal {
         let id = workspace.id;
         app.output.note(&format!(
-            "`[features]` in config.toml turns them on and off, `[workspace.\"{id}\".features]` off here alone"
+            "`[features]` in config.toml turns features on and off, `[workspace.\"{id}\".features]` off in this workspace"
         ));
     }
     Ok(Status::Done)

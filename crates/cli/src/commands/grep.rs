@@ -1,4 +1,4 @@
-//! `lukasa grep`: plain search through the texts.
+//! `lukasa grep`: searches the texts of memories, line by line.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::render::progress::StepProgress;
 use crate::render::text::TextBuffer;
 use crate::render::{BAD, FAINT, MARK, OutputStyle, counted, sanitize, short_path};
 
-/// The largest compiled expression, in bytes: a slip must not take the machine's memory.
+/// The maximum size of a compiled expression in bytes, so that a mistake cannot exhaust the memory of the machine.
 const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A line that matches.
@@ -23,7 +23,7 @@ const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
 struct LineMatch<'a> {
     number: usize,
     line: &'a str,
-    /// Where in the line, in bytes.
+    /// The byte ranges of the matches in the line.
     ranges: Vec<Range<usize>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
             steps.step();
             let read = match read {
                 Ok(read) => read,
-                // It went while we searched.
+                // Deleted during the search.
                 Err(error) if error.code() == MemoryErrorCode::NotFound => continue,
                 Err(error) => {
                     let (path, cause) = (short_path(path), chain(&error));
@@ -58,7 +58,7 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
                 values.push(json!({ "path": path.to_string() }));
                 text.line(short_path(path));
             } else {
-                values.extend(matches.iter().map(|one| value(&path.to_string(), one)));
+                values.extend(matches.iter().map(|found| value(&path.to_string(), found)));
                 let view =
                     MatchPrinter { numbers: args.print.line_number, style: app.output.style };
                 view.write(&short_path(path), &matches, &mut text);
@@ -73,7 +73,7 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
     }
     if listing.omitted > 0 {
         let more = counted(listing.omitted, "memory was", "memories were");
-        app.output.warning(&format!("{more} not searched: the scope is over-full"));
+        app.output.warning(&format!("{more} not searched: the scope holds too many memories"));
     }
     Ok(if values.is_empty() { Status::Refused } else { Status::Done })
 }
@@ -85,7 +85,7 @@ fn compile(args: &Grep) -> Result<Regex, Failure> {
         .size_limit(REGEX_BYTES_MAX)
         .build();
     built.map_err(|error| {
-        Failure::usage(format!("the pattern is no regular expression: {error}"))
+        Failure::usage(format!("the pattern is not a valid regular expression: {error}"))
             .help("without `-E` the pattern is plain text")
     })
 }
@@ -98,12 +98,12 @@ fn find<'a>(regex: &Regex, text: &'a str) -> Vec<LineMatch<'a>> {
     text.lines().enumerate().filter_map(matching).collect()
 }
 
-fn value(path: &str, one: &LineMatch<'_>) -> Value {
-    let ranges: Vec<_> = one.ranges.iter().map(|range| json!([range.start, range.end])).collect();
-    json!({ "path": path, "line": one.number, "text": one.line, "ranges": ranges })
+fn value(path: &str, found: &LineMatch<'_>) -> Value {
+    let ranges: Vec<_> = found.ranges.iter().map(|range| json!([range.start, range.end])).collect();
+    json!({ "path": path, "line": found.number, "text": found.line, "ranges": ranges })
 }
 
-/// How matches are shown: below their memory on a terminal, one self-contained line each otherwise.
+/// A printer of matches: below their memory on a terminal, else one line each with the path.
 #[derive(Clone, Copy)]
 struct MatchPrinter {
     numbers: bool,
@@ -118,31 +118,31 @@ impl MatchPrinter {
                 text.add("\n");
             }
             text.line(look.paint(MARK, path));
-            for one in matches {
-                let number = look.paint(FAINT, &format!("{:>6}", one.number));
-                text.line(format_args!("{number} {}", highlighted(one, look)));
+            for found in matches {
+                let number = look.paint(FAINT, &format!("{:>6}", found.number));
+                text.line(format_args!("{number} {}", highlighted(found, look)));
             }
             return;
         }
-        for one in matches {
+        for found in matches {
             let path = look.paint(MARK, path);
-            let number = if self.numbers { format!("{}:", one.number) } else { String::new() };
-            text.line(format_args!("{path}:{number}{}", highlighted(one, look)));
+            let number = if self.numbers { format!("{}:", found.number) } else { String::new() };
+            text.line(format_args!("{path}:{number}{}", highlighted(found, look)));
         }
     }
 }
 
-fn highlighted(one: &LineMatch<'_>, look: OutputStyle) -> String {
+fn highlighted(found: &LineMatch<'_>, look: OutputStyle) -> String {
     let mut shown = String::new();
-    let mut at = 0;
-    let part = |range: Range<usize>| sanitize::text(one.line.get(range).unwrap_or_default());
-    for range in &one.ranges {
-        shown.push_str(&part(at..range.start));
+    let mut offset = 0;
+    let part = |range: Range<usize>| sanitize::text(found.line.get(range).unwrap_or_default());
+    for range in &found.ranges {
+        shown.push_str(&part(offset..range.start));
         if !range.is_empty() {
             shown.push_str(&look.paint(BAD.bold(), &part(range.clone())));
         }
-        at = range.end;
+        offset = range.end;
     }
-    shown.push_str(&part(at..one.line.len()));
+    shown.push_str(&part(offset..found.line.len()));
     shown
 }

@@ -1,4 +1,4 @@
-//! `lukasa log`, `show` and `diff`: what happened.
+//! `lukasa log`, `show` and `diff`: recorded changes and their differences.
 
 use engine::{ChangesQuery, Memories};
 use memory::change::{ChangeId, MemoryChange, unified_diff};
@@ -15,10 +15,10 @@ use crate::exit::{Failure, Status};
 use crate::render::time::{self, RangeEnd};
 use crate::render::{change, diff, short_path};
 
-/// How far back a revision is looked for in the history of its memory.
+/// The number of changes of a memory that are searched for a revision.
 const SEARCHED_CHANGES_MAX: usize = 10_000;
 
-/// The fewest digits that name a revision.
+/// The minimum number of digits that name a revision.
 const REVISION_DIGITS_MIN: usize = 6;
 
 /// Shows changes, newest first.
@@ -35,7 +35,7 @@ pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
         ..ChangesQuery::default()
     };
     let changes =
-        app.wait_with_progress("looking for changes", follow_renames(&memories, query)).await?;
+        app.wait_with_progress("searching for changes", follow_renames(&memories, query)).await?;
     if app.output.json {
         let values: Vec<_> = changes.iter().map(|one| change::value(&memories, one)).collect();
         app.output.values(&values)?;
@@ -47,7 +47,7 @@ pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Returns changes, newest first; those of one memory or folder under the paths that it had before too.
+/// Returns changes, newest first; changes of one memory or folder include those at its earlier paths.
 async fn follow_renames(
     memories: &Memories,
     mut query: ChangesQuery,
@@ -59,14 +59,14 @@ async fn follow_renames(
         let moved = path.and_then(|path| {
             let from = |change: &MemoryChange| origin::path_before_change(memories, change, &path);
             let mut found = changes.iter().enumerate();
-            found.find_map(|(at, change)| Some((at, change.id, from(change)?)))
+            found.find_map(|(index, change)| Some((index, change.id, from(change)?)))
         });
-        let Some((at, id, from)) = moved else {
+        let Some((index, id, from)) = moved else {
             followed.append(&mut changes);
             return Ok(followed);
         };
-        // What is older at this path happened to another memory.
-        changes.truncate(at + 1);
+        // Older changes at this path belong to another memory.
+        changes.truncate(index + 1);
         query.max = query.max.saturating_sub(changes.len());
         followed.append(&mut changes);
         if query.max == 0 {
@@ -77,7 +77,7 @@ async fn follow_renames(
     }
 }
 
-/// Reads from when until when.
+/// Parses the ends of a range of times.
 pub(crate) fn span(span: &TimeRange) -> Result<(Option<Timestamp>, Option<Timestamp>), Failure> {
     let now = now().to_zoned(jiff::tz::TimeZone::system());
     let read = |text: &Option<String>, edge, flag| match text {
@@ -115,7 +115,7 @@ pub(crate) async fn show(app: &App, args: &Show) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Shows what a change did, or what became of a memory.
+/// Shows the difference of a change, or of a memory since a revision.
 pub(crate) async fn diff(app: &App, args: &Diff) -> Result<Status, Failure> {
     let memories = app.memories();
     let Some(subject) = &args.subject else {
@@ -126,8 +126,8 @@ pub(crate) async fn diff(app: &App, args: &Diff) -> Result<Status, Failure> {
             let change = memories.change(ChangeId(id)).await?;
             diff_change(app, &memories, &change, None).await
         }
-        (Ok(_), Some(_)) => Err(Failure::usage("a change is shown against what was before it")
-            .help("`lukasa diff PATH CHANGE` shows what became of a memory since")),
+        (Ok(_), Some(_)) => Err(Failure::usage("a change cannot be compared with another one")
+            .help("`lukasa diff PATH CHANGE` shows the difference of a memory since a change")),
         (Err(_), None) => {
             let path = app.path(subject)?;
             diff_newest(app, &memories, Some(path)).await
@@ -145,15 +145,15 @@ async fn diff_newest(
     path: Option<MemoryPath>,
 ) -> Result<Status, Failure> {
     let query = ChangesQuery { path: path.clone(), max: 1, ..ChangesQuery::default() };
-    let newest = app.wait_with_progress("looking for changes", memories.changes(&query)).await?;
+    let newest = app.wait_with_progress("searching for changes", memories.changes(&query)).await?;
     if let [newest, ..] = newest.as_slice() {
         return diff_change(app, memories, newest, path.as_ref()).await;
     }
     let of = path.map_or(String::new(), |path| format!(" of {}", short_path(&path)));
-    Err(Failure::new(MemoryErrorCode::NotFound, format!("there is no change{of} in history")))
+    Err(Failure::new(MemoryErrorCode::NotFound, format!("no change{of} in history")))
 }
 
-/// Prints what a change did; to one memory or folder alone if one is given.
+/// Prints the difference of a change, limited to one memory or folder if `only` is set.
 async fn diff_change(
     app: &App,
     memories: &Memories,
@@ -186,7 +186,7 @@ fn is_within(path: &MemoryPath, folder: &MemoryPath) -> bool {
     }
 }
 
-/// Prints the difference from an earlier state of a memory to what is there now.
+/// Prints the difference between an earlier and the current text of a memory.
 async fn diff_since(
     app: &App,
     memories: &Memories,
@@ -230,12 +230,12 @@ async fn content(
     Err(Failure::new(MemoryErrorCode::NotFound, what))
 }
 
-/// Finds the revision that a person means: what a change left of this memory, or the first digits.
-/// `None` is a memory that was not there.
+/// Finds a revision of a memory by the number of the change that wrote it, or by its first digits.
+/// `None` means that the memory did not exist.
 async fn find(
     memories: &Memories,
     path: &MemoryPath,
-    wanted: &str,
+    revision: &str,
 ) -> Result<Option<Revision>, Failure> {
     let query = ChangesQuery {
         path: Some(path.clone()),
@@ -243,9 +243,9 @@ async fn find(
         ..ChangesQuery::default()
     };
     let changes = memories.changes(&query).await?;
-    let told = |what: String| {
+    let not_found = |what: String| {
         Failure::new(MemoryErrorCode::NotFound, what)
-            .help(format!("`lukasa log {}` lists them", short_path(path)))
+            .help(format!("`lukasa log {}` lists the changes", short_path(path)))
     };
     let files = |change: &MemoryChange| -> Vec<(Option<Revision>, Option<Revision>)> {
         let ours = change.files.iter().filter(|file| {
@@ -256,16 +256,16 @@ async fn find(
         });
         ours.map(|file| (file.before, file.after)).collect()
     };
-    if wanted.len() < REVISION_DIGITS_MIN || wanted.bytes().all(|byte| byte.is_ascii_digit()) {
-        let id = wanted.parse::<i64>().map_err(|_| {
-            Failure::usage(format!("`{wanted}` is neither a change nor a revision"))
+    if revision.len() < REVISION_DIGITS_MIN || revision.bytes().all(|byte| byte.is_ascii_digit()) {
+        let id = revision.parse::<i64>().map_err(|_| {
+            Failure::usage(format!("`{revision}` is neither a change nor a revision"))
                 .help(format!("a revision is named by {REVISION_DIGITS_MIN} digits or more"))
         })?;
         let change = changes.iter().find(|change| change.id.0 == id);
-        let left = change.and_then(|change| files(change).last().copied());
-        return match left {
+        let file = change.and_then(|change| files(change).last().copied());
+        return match file {
             Some((_, after)) => Ok(after),
-            None => Err(told(format!("change {id} did nothing to {}", short_path(path)))),
+            None => Err(not_found(format!("change {id} did not touch {}", short_path(path)))),
         };
     }
     let mut found: Vec<Revision> = changes
@@ -273,14 +273,14 @@ async fn find(
         .flat_map(files)
         .flat_map(|(before, after)| [before, after])
         .flatten()
-        .filter(|revision| revision.to_string().starts_with(wanted))
+        .filter(|candidate| candidate.to_string().starts_with(revision))
         .collect();
     found.sort_unstable();
     found.dedup();
     match found.as_slice() {
-        [one] => Ok(Some(*one)),
-        [] => Err(told(format!("{} has no revision {wanted} in history", short_path(path)))),
-        _ => Err(Failure::usage(format!("more than one revision begins with {wanted}"))
-            .help("give more of its digits")),
+        [found] => Ok(Some(*found)),
+        [] => Err(not_found(format!("{} has no revision {revision} in history", short_path(path)))),
+        _ => Err(Failure::usage(format!("more than one revision starts with {revision}"))
+            .help("give more digits")),
     }
 }

@@ -1,6 +1,7 @@
-//! `lukasa install` and `lukasa uninstall`: an agent's own settings.
+//! `lukasa install` and `lukasa uninstall`: reading, asking about, and writing the settings of agents.
 //!
-//! All files are read and edited in memory first; nothing is written if one of them is not understood.
+//! All files are read and edited in memory first; nothing is written if one of them cannot be parsed. The edits are in
+//! [`install`](crate::install).
 
 use std::path::{Path, PathBuf};
 
@@ -25,11 +26,11 @@ use crate::render::diff;
 /// The file of the state folder that holds the record of installations.
 const RECORD: &str = "installed.json";
 
-/// What a plugin costs the person.
+/// The note about the download that a plugin causes.
 const PLUGIN_NOTE: &str = "for its plugin opencode downloads `@opencode-ai/plugin` once; without a network each start \
-                           waits for that, about a minute (`--no-plugin` writes none)";
+                           waits about a minute for that (`--no-plugin` writes no plugin)";
 
-/// A file, as it is and as it is to be.
+/// A file with its current and its new text.
 struct ConfigChange {
     path: PathBuf,
     before: Option<String>,
@@ -37,14 +38,14 @@ struct ConfigChange {
     diff: String,
 }
 
-/// What is done.
+/// The direction of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InstallAction {
     Install,
     Uninstall,
 }
 
-/// An agent's files, and what the person did not consent to.
+/// The changes to an agent's files, and the changes that the user declined.
 struct InstallPlan {
     spec: InstallSpec,
     action: InstallAction,
@@ -52,7 +53,7 @@ struct InstallPlan {
     declined: Vec<String>,
 }
 
-/// Lets an agent use Lukasa, or offers the agents on this machine.
+/// Sets up an agent, or lists the agents on this machine and offers to set them up.
 pub(crate) async fn install(app: &App, args: &Install) -> Result<Status, Failure> {
     if args.print {
         let value = agents::generic_configuration(&this_program()?);
@@ -65,7 +66,7 @@ pub(crate) async fn install(app: &App, args: &Install) -> Result<Status, Failure
     }
 }
 
-/// Takes from an agent what `install` gave it.
+/// Removes Lukasa from the settings of an agent.
 pub(crate) async fn uninstall(app: &App, args: &Uninstall) -> Result<Status, Failure> {
     let wanted = install_spec(app, args.agent, args.installation.scope)?;
     let wanted = InstallSpec { consent: Consent::ALL, ..wanted };
@@ -79,7 +80,7 @@ pub(crate) async fn uninstall(app: &App, args: &Uninstall) -> Result<Status, Fai
     execute(app, &plan, &args.installation).await
 }
 
-/// Lists the agents on this machine, and installs those that the person wants.
+/// Lists the agents on this machine, and sets up those that the user confirms.
 async fn list_agents(app: &App, args: &Install) -> Result<Status, Failure> {
     let homes = app::agent_homes()?;
     let all = AgentName::value_variants().iter().copied();
@@ -96,12 +97,11 @@ async fn list_agents(app: &App, args: &Install) -> Result<Status, Failure> {
     app.output.note(&format!("not found on this machine: {}", titles.join(", ")));
     let all = args.installation.yes || args.installation.dry_run;
     if !all && !ask::can_ask(app) {
-        app.output
-            .note("nothing was written: name an agent, or give `--yes` for all that were found");
+        app.output.note("nothing was written: name an agent, or use `--yes` for all agents found");
         return Ok(Status::Refused);
     }
     for agent in found {
-        let question = format!("Let {} use Lukasa?", agent.agent().title);
+        let question = format!("Set up {} to use Lukasa?", agent.agent().title);
         if all || ask::confirm(app, &question).await? {
             install_one(app, agent, args).await?;
         }
@@ -117,7 +117,7 @@ async fn install_one(app: &App, agent: AgentName, args: &Install) -> Result<Stat
     if !agent.is_installed(&app::agent_homes()?) {
         let title = agent.agent().title;
         app.output.warning(&format!(
-            "{title} is not found on this machine; its settings are written all the same"
+            "{title} was not found on this machine; its settings are written anyway"
         ));
     }
     let left_out = ask_consent(app, &mut wanted, args).await?;
@@ -127,8 +127,8 @@ async fn install_one(app: &App, agent: AgentName, args: &Install) -> Result<Stat
     execute(app, &plan, &args.installation).await
 }
 
-/// Asks for what is not harmless, one by one, and returns what the person did not consent to. The settings of a
-/// project decide nothing for others.
+/// Asks for consent to each change that needs it, and returns the declined changes. Nothing is asked for a project,
+/// since its settings must not decide that for other people.
 async fn ask_consent(
     app: &App,
     wanted: &mut InstallSpec,
@@ -162,7 +162,7 @@ async fn ask_consent(
         {
             continue;
         }
-        let question = format!("Shall it {what}?");
+        let question = format!("Allow it to {what}?");
         let asks = ask::can_ask(app) && !args.installation.dry_run;
         if args.installation.yes || asks && ask::confirm(app, &question).await? {
             wanted.consent.permissions |= wider.permissions;
@@ -196,9 +196,9 @@ async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<S
     let summary = summary(&changed);
     if changed.is_empty() {
         app.output.note(&match plan.action {
-            InstallAction::Install => format!("{title} is told already; nothing to write"),
+            InstallAction::Install => format!("{title} is set up already; nothing to write"),
             InstallAction::Uninstall => {
-                format!("{title} has nothing of Lukasa there; nothing to write")
+                format!("{title} has no settings of Lukasa; nothing to write")
             }
         });
     } else if args.dry_run {
@@ -215,14 +215,14 @@ async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<S
     report(app, plan, args)
 }
 
-/// Returns how many files and entries are changed, and in which files.
+/// Returns the numbers of changed files and entries, and the paths of the files.
 fn summary(changed: &[&ConfigChange]) -> String {
     let mut counts = Counts::default();
-    for ConfigChange { edited: EditedText { counts: here, .. }, .. } in changed {
-        counts.hooks += here.hooks;
-        counts.plugins += here.plugins;
-        counts.servers += here.servers;
-        counts.settings += here.settings;
+    for ConfigChange { edited: EditedText { counts: file, .. }, .. } in changed {
+        counts.hooks += file.hooks;
+        counts.plugins += file.plugins;
+        counts.servers += file.servers;
+        counts.settings += file.settings;
     }
     let numbered = [
         (changed.len(), "file"),
@@ -241,18 +241,18 @@ fn summary(changed: &[&ConfigChange]) -> String {
 fn install_spec(app: &App, agent: AgentName, scope: InstallScope) -> Result<InstallSpec, Failure> {
     let Globals { project, project_root, workspace_id, flat, .. } = &app.globals;
     if project_root.is_some() || workspace_id.is_some() || flat.is_some() {
-        return Err(Failure::usage("an agent is not told which memories to mount")
+        return Err(Failure::usage("`install` does not take flags that select memories")
             .help("add such flags to `args` of the server in the agent's settings"));
     }
     let project = match scope {
         InstallScope::User if project.is_some() => {
-            return Err(Failure::usage("`--project` goes with `--scope project`"));
+            return Err(Failure::usage("`--project` needs `--scope project`"));
         }
         InstallScope::User => None,
         InstallScope::Project => Some(project_folder(app)?),
     };
     let program = match &project {
-        // The settings of a project are shared: others have the program elsewhere.
+        // The settings of a project are shared, and the path of the program differs between machines.
         Some(_) => "lukasa".to_owned(),
         None => this_program()?,
     };
@@ -275,12 +275,12 @@ fn install_spec(app: &App, agent: AgentName, scope: InstallScope) -> Result<Inst
 fn this_program() -> Result<String, Failure> {
     let program = app::this_program()?;
     program.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::usage(format!("`{}` cannot stand in settings", program.display()))
-            .help("install the program where the path is plain text")
+        Failure::usage(format!("the path of the program is not UTF-8: `{}`", program.display()))
+            .help("install the program at a path of plain text")
     })
 }
 
-/// Returns the top of the checkout, else the folder itself.
+/// Returns the top folder of the checkout, else the folder itself.
 fn project_folder(app: &App) -> Result<PathBuf, Failure> {
     let folder = app.binding.project_dir.clone();
     let folder = folder.ok_or_else(|| Failure::usage("there is no current folder"))?;
@@ -293,8 +293,8 @@ fn changes(wanted: &InstallSpec, doing: InstallAction) -> Result<Vec<ConfigChang
     let targets = wanted.targets(&homes);
     if targets.is_empty() {
         let title = wanted.agent.agent().title;
-        return Err(Failure::usage(format!("{title} has no settings of a project"))
-            .help("leave `--scope project` out to write your own settings"));
+        return Err(Failure::usage(format!("{title} has no project settings"))
+            .help("without `--scope project` your own settings are written"));
     }
     let record = read_record()?;
     let project = wanted.project.as_deref();
@@ -308,7 +308,7 @@ fn change(
     project: Option<&Path>,
 ) -> Result<ConfigChange, Failure> {
     let ConfigTarget { path, parts } = target;
-    // A checkout must not have its settings written elsewhere.
+    // A link in a checkout must not redirect the write to another folder.
     if let Some(link) = project.and_then(|project| files::link_below(project, &path)) {
         return Err(replace_failure(&link, &files::link(&link)));
     }
@@ -334,8 +334,7 @@ fn change(
     Ok(ConfigChange { path, before, edited, diff })
 }
 
-/// Returns a file without our entries: its bytes before `install` if it was not edited since, else the text without
-/// our entries.
+/// Returns a file without our entries: the bytes before `install` if it was not edited since, else the edited text.
 fn uninstall_parts(
     text: &str,
     parts: &[install::ConfigPart],
@@ -345,7 +344,7 @@ fn uninstall_parts(
     let mut edited = install::uninstall(text, parts, priors)?;
     match record.map_or(PriorText::Unknown, |record| record.before(text)) {
         PriorText::Absent => edited.text = None,
-        // An older installation may have put entries there of which there is no record.
+        // An older installation may have added entries without a record.
         PriorText::Text(before) => {
             let without = install::uninstall(&before, parts, &[])?;
             let is_clean = without.counts == Counts::default();
@@ -363,8 +362,8 @@ fn record_file() -> Result<PathBuf, Failure> {
     Ok(app::state_folder()?.join(RECORD))
 }
 
-/// Returns the record of installations. A damaged one is an error: the next write would replace it, and with it
-/// what `uninstall` needs to give files their exact bytes back.
+/// Returns the record of installations. A damaged record is an error: the next write would replace it, and `uninstall`
+/// could not restore the exact bytes of files any more.
 fn read_record() -> Result<InstallRecord, Failure> {
     let file = record_file()?;
     let text = files::read_optional(&file).map_err(|error| Failure::file("read", &file, &error))?;
@@ -372,7 +371,7 @@ fn read_record() -> Result<InstallRecord, Failure> {
     serde_json::from_str(&text).map_err(|error| {
         let what = format!("the record of installations `{}` is damaged: {error}", file.display());
         Failure::new(MemoryErrorCode::StorageFailed, what)
-            .help("move it away: `uninstall` then takes our entries out, without the exact bytes")
+            .help("move it away: `uninstall` then removes our entries, but does not restore the exact bytes")
     })
 }
 
@@ -383,8 +382,8 @@ fn write_record(record: &InstallRecord) -> Result<(), Failure> {
     } else {
         let folder = file.parent().unwrap_or(Path::new("."));
         let text = json!(record).to_string();
-        let made = create_private_folder(folder);
-        made.and_then(|()| files::write_export(&file, text.as_bytes(), Overwrite::Always))
+        let created = create_private_folder(folder);
+        created.and_then(|()| files::write_export(&file, text.as_bytes(), Overwrite::Always))
     };
     written.map_err(|error| Failure::file("write", &file, &error))
 }
@@ -400,9 +399,9 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 fn unchanged_failure(path: &Path, misread: &ConfigError) -> Failure {
     let what = format!("`{}`: {}; nothing was written", path.display(), misread.reason());
     Failure::usage(what).help(match misread {
-        ConfigError::Syntax { .. } => "mend the file, which the agent does not understand either",
+        ConfigError::Syntax { .. } => "correct the file; the agent cannot read it either",
         ConfigError::Shape(_) | ConfigError::Form(_) => {
-            "edit it by hand: the README shows what goes in"
+            "edit it by hand: the README shows the entries"
         }
     })
 }
@@ -413,21 +412,21 @@ fn replace_failure(path: &Path, why: &ReplaceError) -> Failure {
         ReplaceError::Link(target) => {
             let what = format!("`{shown}` is a link to `{}`", target.display());
             Failure::new(MemoryErrorCode::ReadOnly, what)
-                .help("links are not written through: edit that file, or put a file in its place")
+                .help("links are not followed: edit that file, or replace the link by a file")
         }
         ReplaceError::ReadOnly => {
             Failure::new(MemoryErrorCode::ReadOnly, format!("`{shown}` is read-only"))
-                .help("`chmod u+w` lets it be written")
+                .help("make it writable with `chmod u+w`")
         }
         ReplaceError::Changed => {
-            let what = format!("`{shown}` was changed by another program at this very moment");
+            let what = format!("`{shown}` was changed by another program in the meantime");
             Failure::new(MemoryErrorCode::Conflict, what).help("run the same command again")
         }
         ReplaceError::System(error) => Failure::file("write", path, error),
     }
 }
 
-/// Writes the files. The record comes first, so that no file is ever changed without one.
+/// Writes the files. The record is written first, so that no file is changed without one.
 fn write_all(plan: &InstallPlan, scope: InstallScope) -> Result<(), Failure> {
     let mut record = read_record()?;
     for change in plan.changes.iter().filter(|change| !change.diff.is_empty()) {
@@ -440,7 +439,7 @@ fn write_all(plan: &InstallPlan, scope: InstallScope) -> Result<(), Failure> {
     if plan.action == InstallAction::Uninstall {
         let records = plan.changes.iter().filter_map(|change| record.file_record(&change.path));
         let mut folders: Vec<_> = records.flat_map(|record| record.folders.clone()).collect();
-        // Folders within folders go first.
+        // Inner folders are removed first.
         folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
         for folder in folders {
             files::remove_empty_folder(&folder)
@@ -468,7 +467,7 @@ fn file_record(change: &ConfigChange) -> FileRecord {
 
 fn write(change: &ConfigChange, scope: InstallScope) -> Result<(), Failure> {
     let readers = match scope {
-        // Agents keep keys beside what is written here.
+        // Settings of agents may hold keys.
         InstallScope::User => ReadAccess::Owner,
         InstallScope::Project => ReadAccess::Default,
     };
@@ -511,7 +510,7 @@ fn report(app: &App, plan: &InstallPlan, args: &Installation) -> Result<Status, 
     }
     if !plan.declined.is_empty() {
         let word = agent.word();
-        app.output.note(&format!("`lukasa install {word} --yes` writes that too"));
+        app.output.note(&format!("`lukasa install {word} --yes` includes it"));
     }
     if let Some(next) = next.filter(|_| !args.dry_run) {
         app.output.note(next);

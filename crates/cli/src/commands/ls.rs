@@ -1,4 +1,4 @@
-//! `lukasa ls`: what there is.
+//! `lukasa ls`: lists memories as a table, a tree, lines or JSON.
 
 use std::cmp::Reverse;
 
@@ -58,9 +58,9 @@ pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
         app.output.warning(&format!("{more} not listed"));
     }
     if all == 0 {
-        app.output.note("no memories here yet; `lukasa create PATH` makes one");
+        app.output.note("no memories here yet; `lukasa create PATH` creates one");
     } else if listing.memories.is_empty() {
-        app.output.note(&format!("none of {}", counted(all, "memory", "memories")));
+        app.output.note(&format!("none of {} matches", counted(all, "memory", "memories")));
     }
     Ok(Status::Done)
 }
@@ -71,13 +71,13 @@ fn matches_filter(
     filter: &Filter,
     since: Option<Timestamp>,
 ) -> bool {
-    // What history does not know was written outside.
+    // A memory without history was written outside of Lukasa.
     let author = origin.map_or(Actor::Outside, |origin| origin.author);
     let trust = origin.map_or(Trust::Outside, |origin| origin.trust);
     let written = origin.map_or(listed.modified_at, |origin| origin.at.max(listed.modified_at));
     let is_used = listed.usage.last_used_at.is_some_and(|used| used > written);
     filter.by.is_none_or(|by| by == author)
-        && filter.trust.is_none_or(|wanted| wanted == trust)
+        && filter.trust.is_none_or(|expected| expected == trust)
         && since.is_none_or(|since| listed.modified_at >= since)
         && (!filter.unused || !is_used)
         && (!filter.pinned || listed.pinned)
@@ -93,7 +93,7 @@ fn sort(memories: &mut [MemoryEntry], order: Order) {
     }
 }
 
-/// Returns a listing as programs read it.
+/// Returns a listing as JSON.
 fn value(memories: &Memories, listing: &Listing, origins: &Authorships) -> Value {
     let with_origin = |listed: &MemoryEntry| {
         let mut value = memory_value(listed);
@@ -118,7 +118,7 @@ fn value(memories: &Memories, listing: &Listing, origins: &Authorships) -> Value
     })
 }
 
-/// Returns one memory of a listing as programs read it.
+/// Returns one memory of a listing as JSON.
 pub(crate) fn memory_value(listed: &MemoryEntry) -> Value {
     json!({
         "path": listed.path.to_string(),
@@ -168,7 +168,7 @@ fn columns(
     table::aligned(&columns, memories.iter().map(row), look)
 }
 
-/// Returns author and trust in words; nothing where history does not know them.
+/// Returns author and trust in words; empty if history does not have them.
 fn origin_words(origins: &Authorships, listed: &MemoryEntry) -> [&'static str; 2] {
     let origin = origins.get(&listed.path);
     origin.map_or(["", ""], |origin| [origin.author.into(), origin.trust.into()])
@@ -189,11 +189,11 @@ fn plain_line(listed: &MemoryEntry, long: Option<&Authorships>) -> String {
     line
 }
 
-/// A folder of the tree, or a memory in it.
+/// A node of the tree: a folder or a memory.
 #[derive(Default)]
 struct Branch<'a> {
     memory: Option<&'a MemoryEntry>,
-    /// In byte order of their names, folders among memories.
+    /// The children in byte order of their names.
     below: std::collections::BTreeMap<&'a str, Branch<'a>>,
 }
 
@@ -226,7 +226,7 @@ fn draw(branch: &Branch<'_>, indent: &str, look: OutputStyle, text: &mut TextBuf
             if index == last { ("└── ", "    ") } else { ("├── ", "│   ") };
         let arm = look.paint(FAINT, &format!("{indent}{arm}"));
         let leaf = if let Some(listed) = below.memory {
-            // What stands before it: four columns a level, the name, and two between.
+            // The columns before the description: four per level, the name, and two spaces.
             let used = indent.chars().count() + 4 + name.chars().count() + 2;
             leaf(name, listed, look.width.map(|all| all.saturating_sub(used).max(10)), look)
         } else {

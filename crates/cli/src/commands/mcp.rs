@@ -1,4 +1,4 @@
-//! `lukasa mcp`: memories for an agent, over MCP.
+//! `lukasa mcp`: the MCP server for an agent, on stdin and stdout.
 
 use engine::{BindingRequest, Caller};
 use memory::access::AgentClass;
@@ -15,14 +15,14 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
     let class = AgentClass::from_name(Some(&args.agent_class));
     if class.as_ref() != args.agent_class {
         app.output.warning(&format!(
-            "`{}` is no agent class; the agent may only read, as with `explore`",
+            "unknown agent class `{}`; the agent may only read, as with `explore`",
             args.agent_class
         ));
     }
     let mut provenance = Provenance::agent("mcp");
     provenance.session.clone_from(&args.session);
     let binding = BindingRequest { read_only: args.read_only, ..app.binding.clone() };
-    // Whoever named a project, or a single folder, is not overruled by the client.
+    // A project or folder named on the command line takes precedence over the client's roots.
     let named = app.globals.project.is_some() || app.globals.flat.is_some();
     let project = if named { ProjectSource::Binding } else { ProjectSource::ClientRoots };
     let host = McpConfig {

@@ -1,4 +1,4 @@
-//! `lukasa models`: which models do the work of agents, and whether they are there.
+//! `lukasa models`: lists the models that work on tasks, and tests each.
 
 use engine::{AgentModels, ChatError, Fallback, ModelCheck, ModelJob, check_model};
 use serde_json::{Value, json};
@@ -10,38 +10,38 @@ use crate::exit::{Failure, Status};
 use crate::render::table::Column;
 use crate::render::{BAD, FAINT, GOOD, OutputStyle, STRONG, sanitize, table};
 
-/// What a model did when it was asked.
+/// A model with its name, its location and the result of the test.
 type CheckedModel<'a> = (&'a str, String, Result<ModelCheck, ChatError>);
 
-/// Lists the models by what they do, then asks each once.
+/// Lists the models by job, then tests each once.
 pub(crate) async fn run(app: &App, args: &args::ModelsArgs) -> Result<Status, Failure> {
     let models = app.engine.models();
-    let mut asked: Vec<CheckedModel<'_>> = Vec::new();
+    let mut checked: Vec<CheckedModel<'_>> = Vec::new();
     if !args.no_check {
         for &job in ModelJob::VARIANTS {
             let Some(chat) = models.of(job) else { continue };
-            if asked.iter().all(|(name, ..)| *name != chat.name()) {
+            if checked.iter().all(|(name, ..)| *name != chat.name()) {
                 let answer = app
-                    .wait_with_progress(&format!("asking {}", chat.name()), check_model(chat))
+                    .wait_with_progress(&format!("testing {}", chat.name()), check_model(chat))
                     .await;
-                asked.push((chat.name(), chat.location(), answer));
+                checked.push((chat.name(), chat.location(), answer));
             }
         }
     }
     if app.output.json {
-        app.output.value(&value(models, &asked))?;
+        app.output.value(&value(models, &checked))?;
     } else {
-        app.output.text(&text(models, &asked, app.output.style))?;
+        app.output.text(&text(models, &checked, app.output.style))?;
         if models.is_empty() && app.output.style.terminal {
-            app.output.note("`[models]` in config.toml names a model; `lukasa --help` shows how");
+            app.output.note("no model is set; `lukasa --help` describes `[models]` in config.toml");
         }
     }
-    let all_well =
-        asked.iter().all(|(.., answer)| answer.as_ref().is_ok_and(|checked| checked.calls_tools));
-    Ok(if all_well { Status::Done } else { Status::Refused })
+    let all_work =
+        checked.iter().all(|(.., answer)| answer.as_ref().is_ok_and(|check| check.calls_tools));
+    Ok(if all_work { Status::Done } else { Status::Refused })
 }
 
-fn text(models: &AgentModels, asked: &[CheckedModel<'_>], look: OutputStyle) -> String {
+fn text(models: &AgentModels, checked: &[CheckedModel<'_>], look: OutputStyle) -> String {
     let jobs: Vec<Vec<String>> = ModelJob::VARIANTS
         .iter()
         .map(|job| {
@@ -51,10 +51,10 @@ fn text(models: &AgentModels, asked: &[CheckedModel<'_>], look: OutputStyle) -> 
         .collect();
     let mut text =
         table::lines(&[Column::left("JOB").styled(STRONG), Column::left("MODEL")], jobs, look);
-    if asked.is_empty() {
+    if checked.is_empty() {
         return text;
     }
-    let rows: Vec<Vec<String>> = asked
+    let rows: Vec<Vec<String>> = checked
         .iter()
         .map(|(name, place, answer)| {
             let (took, tools) = match answer {
@@ -62,7 +62,7 @@ fn text(models: &AgentModels, asked: &[CheckedModel<'_>], look: OutputStyle) -> 
                     let tools = if *calls_tools {
                         look.paint(GOOD, "calls tools")
                     } else {
-                        look.paint(BAD, "calls no tools: it cannot do this work")
+                        look.paint(BAD, "does not call tools: it cannot work on tasks")
                     };
                     (format!("{} ms", took.as_millis()), tools)
                 }
@@ -83,9 +83,9 @@ fn text(models: &AgentModels, asked: &[CheckedModel<'_>], look: OutputStyle) -> 
     text + &table::lines(&columns, rows, look)
 }
 
-fn value(models: &AgentModels, asked: &[CheckedModel<'_>]) -> Value {
+fn value(models: &AgentModels, checked: &[CheckedModel<'_>]) -> Value {
     let job = |job: &ModelJob| json!({ "job": job.as_ref(), "model": models.of(*job).map(engine::Chat::name) });
-    let one = |(name, place, answer): &CheckedModel<'_>| match answer {
+    let check = |(name, place, answer): &CheckedModel<'_>| match answer {
         Ok(ModelCheck { elapsed: took, calls_tools }) => json!({
             "model": name,
             "at": place,
@@ -101,6 +101,6 @@ fn value(models: &AgentModels, asked: &[CheckedModel<'_>]) -> Value {
         "jobs": ModelJob::VARIANTS.iter().map(job).collect::<Vec<_>>(),
         "fallback": if models.fallback == Fallback::Rules { "rules" } else { "none" },
         "backgroundTokensPerDay": models.background_tokens,
-        "checked": asked.iter().map(one).collect::<Vec<_>>(),
+        "checked": checked.iter().map(check).collect::<Vec<_>>(),
     })
 }

@@ -1,4 +1,6 @@
-//! Where memories come from: the change that wrote the text of each, found in history.
+//! The origin of memories: the recorded change that wrote the current text of each.
+//!
+//! Renames and moves are followed backwards through the history, since they do not change a text.
 
 use std::collections::HashMap;
 
@@ -9,10 +11,10 @@ use memory::path::MemoryPath;
 
 use crate::exit::Failure;
 
-/// How many changes are looked through at once.
+/// The number of changes read at a time.
 const CHANGES_AT_ONCE: usize = 1_000;
 
-/// The write that the text of a memory comes from.
+/// Author, trust and time of the write that produced the text of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Authorship {
     pub(crate) author: Actor,
@@ -20,23 +22,23 @@ pub(crate) struct Authorship {
     pub(crate) at: Timestamp,
 }
 
-/// Origins by path.
+/// Authorships by path.
 pub(crate) type Authorships = HashMap<MemoryPath, Authorship>;
 
-/// Returns the origin of each of these memories; those that history does not know have none.
+/// Returns the authorship of each of these memories; memories without history have none.
 pub(crate) async fn authorships(
     memories: &Memories,
     paths: impl IntoIterator<Item = &MemoryPath>,
 ) -> Result<Authorships, Failure> {
-    // By the path that a memory had at the time that is looked at, the path that it has now.
+    // Key: the path that a memory had at the current point of the history. Value: its path now.
     let mut sought: HashMap<MemoryPath, MemoryPath> =
         paths.into_iter().map(|path| (path.clone(), path.clone())).collect();
     let mut found = Authorships::new();
     let mut query = ChangesQuery { max: CHANGES_AT_ONCE, ..ChangesQuery::default() };
-    // What was written outside is noticed, unless the state cannot be written.
-    let mut noticed = memories.changes(&query).await.ok();
+    // This records external edits first, unless the state cannot be written.
+    let mut first = memories.changes(&query).await.ok();
     while !sought.is_empty() {
-        let changes = match noticed.take() {
+        let changes = match first.take() {
             Some(changes) => changes,
             None => memories.recorded_changes(&query).await?,
         };
@@ -72,8 +74,8 @@ fn trace_change(
     }
 }
 
-/// Returns the path that a memory had before a change that gave it `path`: it was renamed, alone or with its folder,
-/// or moved here from another scope.
+/// Returns the path of a memory before a change that renamed it to `path`, alone or with its folder, or that moved it
+/// from another scope.
 pub(crate) fn path_before_change(
     memories: &Memories,
     change: &MemoryChange,
@@ -88,8 +90,8 @@ pub(crate) fn path_before_change(
     path_before(memories, change, memories.file_change_at(change, path)?)
 }
 
-/// Returns the memory that a change removed from another scope when it put this one there: of several with the same
-/// text, the one of the same name.
+/// Returns the source of a move between scopes: the memory with the same text that the change removed. Of several, one
+/// with the same name is preferred.
 pub(crate) fn moved_from<'a>(
     change: &'a MemoryChange,
     file: &FileChange,

@@ -1,4 +1,4 @@
-//! `lukasa pending`: the proposals that wait for a person.
+//! `lukasa pending`: lists and shows the waiting proposals, and accepts or rejects them.
 
 use engine::{DecisionError, Memories, PendingProposal, ProposalDecision};
 use memory::clock::Timestamp;
@@ -17,7 +17,7 @@ use crate::render::{
     FAINT, MARK, OutputStyle, STRONG, WARN, change, counted, sanitize, short_path, table, time,
 };
 
-/// How many memories of one proposal a line of the list names.
+/// The number of memories that a line of the list names per proposal.
 const NAMED_MAX: usize = 2;
 
 /// Lists proposals, shows one, or decides on some.
@@ -30,7 +30,7 @@ pub(crate) async fn run(app: &App, args: &PendingArgs) -> Result<Status, Failure
     }
 }
 
-/// Says how many proposals wait, if any do.
+/// Returns a line with the number of waiting proposals, if there are any.
 pub(crate) fn waiting_line(count: u64) -> Option<String> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     match count {
@@ -42,7 +42,7 @@ pub(crate) fn waiting_line(count: u64) -> Option<String> {
 
 async fn list(app: &App) -> Result<Status, Failure> {
     let memories = app.memories();
-    let waiting = app.wait_with_progress("looking", all(app, &memories)).await?;
+    let waiting = app.wait_with_progress("listing", all(app, &memories)).await?;
     if app.output.json {
         let proposals: Vec<_> = waiting.iter().map(value).collect();
         app.output.value(&json!({ "proposals": proposals }))?;
@@ -56,12 +56,12 @@ async fn list(app: &App) -> Result<Status, Failure> {
         app.output.text(&waiting.iter().map(plain_line).collect::<String>())?;
     }
     if !waiting.is_empty() && app.output.style.terminal {
-        app.output.note("`lukasa pending show ID` says more; `accept ID` and `reject ID` decide");
+        app.output.note("`lukasa pending show ID` shows one; `accept ID` or `reject ID` decides");
     }
     Ok(Status::Done)
 }
 
-/// Returns all that wait, the oldest first.
+/// Returns all waiting proposals, oldest first.
 async fn all(app: &App, memories: &Memories) -> Result<Vec<PendingProposal>, Failure> {
     let pending = app.engine.proposal_queue();
     let (mut found, mut after) = (Vec::new(), None);
@@ -83,46 +83,47 @@ fn columns(waiting: &[PendingProposal], now: Timestamp, look: OutputStyle) -> St
         Column::left("WHERE").styled(STRONG),
         Column::left("WHY"),
     ];
-    let row = |one: &PendingProposal| {
-        let (kind, why) = match &one.stale {
-            None => (one.proposal.kind.as_ref(), one.proposal.reason.clone()),
-            Some(why) => ("stale", reason_without_path(why, one)),
+    let row = |item: &PendingProposal| {
+        let (kind, why) = match &item.stale {
+            None => (item.proposal.kind.as_ref(), item.proposal.reason.clone()),
+            Some(why) => ("stale", reason_without_path(why, item)),
         };
-        let (id, age) = (one.id.to_string(), time::ago(one.made_at, now));
-        vec![id, age, kind.to_owned(), named(one), sanitize::line(&why).into_owned()]
+        let (id, age) = (item.id.to_string(), time::ago(item.made_at, now));
+        vec![id, age, kind.to_owned(), named(item), sanitize::line(&why).into_owned()]
     };
     table::aligned(&columns, waiting.iter().map(row), look)
 }
 
-/// Returns why a proposal is stale, without the path of the only memory that it names.
-fn reason_without_path(why: &str, one: &PendingProposal) -> String {
-    let why = match paths(one)[..] {
+/// Returns the reason why a proposal is stale, without the path if it names only one memory.
+fn reason_without_path(why: &str, item: &PendingProposal) -> String {
+    let why = match paths(item)[..] {
         [path] => why.strip_prefix(&format!("{path}: ")).unwrap_or(why),
         _ => why,
     };
     why.strip_prefix("/memories/").unwrap_or(why).to_owned()
 }
 
-fn plain_line(one: &PendingProposal) -> String {
-    let (made_at, kind, score) = (time::exact(one.made_at), one.proposal.kind, one.proposal.score);
-    let state = if one.stale.is_some() { "stale" } else { "waiting" };
-    let paths: Vec<_> = paths(one).into_iter().map(short_path).collect();
-    let (paths, reason) = (paths.join(","), sanitize::line(&one.proposal.reason));
-    format!("{}\t{made_at}\t{state}\t{kind}\t{score}\t{paths}\t{reason}\n", one.id)
+fn plain_line(item: &PendingProposal) -> String {
+    let (made_at, kind, score) =
+        (time::exact(item.made_at), item.proposal.kind, item.proposal.score);
+    let state = if item.stale.is_some() { "stale" } else { "waiting" };
+    let paths: Vec<_> = paths(item).into_iter().map(short_path).collect();
+    let (paths, reason) = (paths.join(","), sanitize::line(&item.proposal.reason));
+    format!("{}\t{made_at}\t{state}\t{kind}\t{score}\t{paths}\t{reason}\n", item.id)
 }
 
 /// Returns the memories that a proposal would change, or asks to review, each once.
-fn paths(one: &PendingProposal) -> Vec<&MemoryPath> {
-    let changed = one.proposal.changes.iter().map(|change| &change.path);
+fn paths(item: &PendingProposal) -> Vec<&MemoryPath> {
+    let changed = item.proposal.changes.iter().map(|change| &change.path);
     let mut paths: Vec<_> =
-        changed.chain(one.proposal.review.iter().map(|review| &review.path)).collect();
+        changed.chain(item.proposal.review.iter().map(|review| &review.path)).collect();
     paths.sort();
     paths.dedup();
     paths
 }
 
-fn named(one: &PendingProposal) -> String {
-    let paths = paths(one);
+fn named(item: &PendingProposal) -> String {
+    let paths = paths(item);
     let mut named: Vec<_> = paths.iter().take(NAMED_MAX).map(|path| short_path(path)).collect();
     if let Some(more) = paths.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
         named.push(format!("and {more} more"));
@@ -141,27 +142,27 @@ async fn show(app: &App, id: ProposalId) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-fn full_text(one: &PendingProposal, now: Timestamp, look: OutputStyle) -> String {
-    let proposal = &one.proposal;
+fn full_text(item: &PendingProposal, now: Timestamp, look: OutputStyle) -> String {
+    let proposal = &item.proposal;
     let mut lines = vec![
         ("kind", proposal.kind.to_string()),
         ("why", proposal.reason.clone()),
         ("score", format!("{} %", proposal.score)),
-        ("made", format!("{} ({})", time::local(one.made_at), time::ago(one.made_at, now))),
-        ("by", one.task.clone().unwrap_or_else(|| one.origin.clone())),
+        ("made", format!("{} ({})", time::local(item.made_at), time::ago(item.made_at, now))),
+        ("by", item.task.clone().unwrap_or_else(|| item.origin.clone())),
     ];
     for kept in &proposal.relies_on {
         lines.push(("relies on", format!("{}: {}", short_path(&kept.path), kept.text)));
     }
     let mut text = TextBuffer::default();
-    text.line(look.paint(STRONG, &format!("proposal {}", one.id)));
+    text.line(look.paint(STRONG, &format!("proposal {}", item.id)));
     for (name, value) in lines {
         let name = look.paint(FAINT, &format!("{name:<9}"));
         text.line(format_args!("{name} {}", sanitize::line(&value)));
     }
-    if let Some(why) = &one.stale {
+    if let Some(why) = &item.stale {
         let name = look.paint(WARN, &format!("{:<9}", "stale"));
-        text.line(format_args!("{name} {}", sanitize::line(&reason_without_path(why, one))));
+        text.line(format_args!("{name} {}", sanitize::line(&reason_without_path(why, item))));
         for change in &proposal.changes {
             text.line(format_args!("\n  {}", look.paint(STRONG, &short_path(&change.path))));
             let sides = [("-", &change.old), ("+", &change.new)];
@@ -174,7 +175,7 @@ fn full_text(one: &PendingProposal, now: Timestamp, look: OutputStyle) -> String
             }
         }
     }
-    let diffs = change::diffs(&one.diffs, look);
+    let diffs = change::diffs(&item.diffs, look);
     if !diffs.is_empty() {
         text.line("");
         text.add(&diffs);
@@ -182,8 +183,8 @@ fn full_text(one: &PendingProposal, now: Timestamp, look: OutputStyle) -> String
     text.into_string()
 }
 
-fn value(one: &PendingProposal) -> Value {
-    let proposal = &one.proposal;
+fn value(item: &PendingProposal) -> Value {
+    let proposal = &item.proposal;
     let changes = proposal.changes.iter().map(
         |change| json!({ "path": change.path.to_string(), "old": change.old, "new": change.new }),
     );
@@ -195,22 +196,22 @@ fn value(one: &PendingProposal) -> Value {
         |review| json!({ "path": review.path.to_string(), "revision": review.revision.to_string() }),
     );
     json!({
-        "id": one.id.0,
-        "made_at": time::exact(one.made_at),
-        "origin": one.origin,
-        "task": one.task,
+        "id": item.id.0,
+        "made_at": time::exact(item.made_at),
+        "origin": item.origin,
+        "task": item.task,
         "kind": proposal.kind.as_ref(),
         "reason": proposal.reason,
         "score": proposal.score,
-        "stale": one.stale,
+        "stale": item.stale,
         "changes": changes.collect::<Vec<_>>(),
         "relies_on": relies_on.collect::<Vec<_>>(),
         "review": review,
-        "diffs": change::diff_values(&one.diffs),
+        "diffs": change::diff_values(&item.diffs),
     })
 }
 
-/// What a person decides.
+/// A decision on proposals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Accept,
@@ -249,7 +250,7 @@ async fn decide(app: &App, chosen: &ProposalSelection, verb: Verb) -> Result<Sta
     report(app, decisions, verb)
 }
 
-/// Returns all that wait, if the person agrees to decide on all of them.
+/// Returns all waiting proposals, if the user agrees to decide on all of them.
 async fn confirm_all(
     app: &App,
     memories: &Memories,
@@ -264,15 +265,15 @@ async fn confirm_all(
     let mut waiting = all(app, memories).await?;
     if verb == Verb::Accept {
         let all = waiting.len();
-        waiting.retain(|one| one.stale.is_none());
+        waiting.retain(|item| item.stale.is_none());
         let stale = all - waiting.len();
         if stale > 0 {
             let count = counted(stale, "proposal is", "proposals are");
             app.output
-                .note(&format!("{count} stale; `lukasa pending reject --all` drops what is left"));
+                .note(&format!("{count} stale; `lukasa pending reject --all` drops the rest"));
         }
     }
-    let ids = waiting.iter().map(|one| one.id).collect();
+    let ids = waiting.iter().map(|item| item.id).collect();
     if chosen.consent.yes || waiting.is_empty() {
         return Ok(Some(ids));
     }
@@ -326,15 +327,15 @@ fn failure(error: DecisionError) -> Failure {
     match error {
         DecisionError::Store(error) => error.into(),
         DecisionError::NotFound(_) => {
-            Failure::new(code, what).help("`lukasa pending` lists those that wait")
+            Failure::new(code, what).help("`lukasa pending` lists the waiting proposals")
         }
         DecisionError::Decided { .. } => Failure::new(code, what),
         DecisionError::Stale { id, .. } => Failure::new(code, what)
-            .help(format!("`lukasa pending reject {id}` takes it out of the list")),
+            .help(format!("`lukasa pending reject {id}` removes it from the list")),
     }
 }
 
-/// Returns a number that a person types for a proposal, with what it is about.
-pub(crate) fn number_and_title(one: &PendingProposal) -> (String, String) {
-    (one.id.to_string(), format!("{} {}", one.proposal.kind, named(one)))
+/// Returns the number of a proposal, and its kind and memories as a title.
+pub(crate) fn number_and_title(item: &PendingProposal) -> (String, String) {
+    (item.id.to_string(), format!("{} {}", item.proposal.kind, named(item)))
 }

@@ -1,4 +1,4 @@
-//! `lukasa recall`: what fits a prompt.
+//! `lukasa recall`: finds the memories that fit a prompt.
 
 use engine::RetrievedMemory;
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use crate::exit::{Failure, Status};
 use crate::render::text::TextBuffer;
 use crate::render::{FAINT, MARK, OutputStyle, sanitize, short_path};
 
-/// Finds what an agent would be shown beside a prompt.
+/// Prints the memories that an agent would get with a prompt.
 pub(crate) async fn run(app: &App, args: &Recall) -> Result<Status, Failure> {
     let prompt = args.prompt.join(" ");
     let memories = app.memories();
     let recaller = app.engine.recaller();
-    let found = app.wait_with_progress("looking", recaller.recall(&memories, &prompt)).await?;
+    let found = app.wait_with_progress("searching", recaller.recall(&memories, &prompt)).await?;
     if app.output.json {
         app.output.values(&found.iter().map(value).collect::<Vec<_>>())?;
     } else {
@@ -24,7 +24,7 @@ pub(crate) async fn run(app: &App, args: &Recall) -> Result<Status, Failure> {
         }
         app.output.text(&text.into_string())?;
         if found.is_empty() {
-            app.output.note("nothing fits; `lukasa grep` searches for words as they stand");
+            app.output.note("no memory fits; `lukasa grep` searches for exact words");
         }
     }
     Ok(if found.is_empty() { Status::Refused } else { Status::Done })

@@ -1,4 +1,4 @@
-//! `lukasa runs`: what models did for tasks and prompts, and what it took.
+//! `lukasa runs`: lists the runs of models for tasks and prompts, with duration, tokens and cost.
 
 use engine::ModelWork;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::exit::{Failure, Status};
 use crate::render::table::Column;
 use crate::render::{BAD, FAINT, GOOD, STRONG, sanitize, table, time};
 
-/// Lists the latest.
+/// Lists the latest runs.
 pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
     let page = app.engine.model_work(None, None, args.max).await?;
     if app.output.json {
@@ -20,8 +20,7 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
     }
     let look = app.output.style;
     if page.works.is_empty() {
-        app.output
-            .note("no model did anything yet; `lukasa models` lists those that the settings name");
+        app.output.note("no runs yet; `lukasa models` lists the configured models");
         return Ok(Status::Done);
     }
     let now = now();

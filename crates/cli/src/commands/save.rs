@@ -1,4 +1,4 @@
-//! `lukasa save`: one fact more in a context file.
+//! `lukasa save`: adds a fact to a context file.
 
 use engine::{ContextFiles, ContextScope};
 use serde_json::json;
@@ -11,11 +11,10 @@ use crate::exit::{Failure, Status};
 
 /// Adds a fact to the context file of the person or of the project.
 pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
-    let given = args.fact.or(args.edit.then(String::new));
-    let Some(fact) = ask::text(given).await? else {
-        return Err(
-            Failure::usage("nothing to save").help("give the fact as an argument or pipe it in")
-        );
+    let argument = args.fact.or(args.edit.then(String::new));
+    let Some(fact) = ask::text(argument).await? else {
+        return Err(Failure::usage("nothing to save")
+            .help("pass the fact as an argument or through a pipe"));
     };
     let fact = if args.edit { edit_fact(app, &fact).await? } else { fact };
     if memory::context_file::fact(&fact).is_none() {
@@ -45,26 +44,26 @@ pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
         app.output.note(&format!("added to {}", saved.path.display()));
     } else {
         let path = saved.path.display();
-        app.output.note(&format!("it stands in {path} already; nothing was added"));
+        app.output.note(&format!("{path} already has this fact; nothing was added"));
     }
     Ok(Status::Done)
 }
 
-/// Lets the person edit the fact before it is saved.
+/// Opens the fact in an editor.
 async fn edit_fact(app: &App, fact: &str) -> Result<String, Failure> {
     match editor::open(app, "fact.md", fact).await? {
         EditorExit::Text(text) => Ok(text),
-        EditorExit::NoText(_) => Err(Failure::usage("the editor left bytes that are no text")
+        EditorExit::NoText(_) => Err(Failure::usage("the edited text is not UTF-8")
             .help("nothing was saved; save the text as UTF-8")),
     }
 }
 
-/// Asks which file is meant. Where nobody can be asked, both are named.
+/// Asks for the file to write to. If no question can be asked, the error names both files.
 async fn choose_scope(app: &App, files: &ContextFiles) -> Result<ContextScope, Failure> {
     let path = |scope| files.target(scope).map(|path| path.display().to_string());
     let (project, global) = (path(ContextScope::Project)?, path(ContextScope::Global)?);
     if !ask::can_ask(app) {
-        return Err(Failure::usage("it is not said which file to save it to").help(format!(
+        return Err(Failure::usage("no context file is selected").help(format!(
             "`--scope project` adds it to {project}\n`--scope global` adds it to {global}"
         )));
     }

@@ -1,4 +1,7 @@
-//! `lukasa serve`: the daemon. Finds out what to serve and who may call, listens, and says what to try.
+//! `lukasa serve`: starts the daemon.
+//!
+//! Resolves the workspaces and the access rules, acquires the lock of the state folder, listens, and prints the address
+//! with examples. The server itself is in the `server` crate.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,12 +26,12 @@ use crate::hooks::host;
 use crate::render::text::quoted;
 use crate::render::{print, sanitize};
 
-/// Serves until a signal comes; a second one does not wait for what is under way.
+/// Serves until a signal arrives; a second signal ends without waiting for running work.
 pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     let (rules, token_file) = rules(app, &args.access)?;
     if !args.host.is_loopback() && !args.access.behind_proxy {
-        return Err(Failure::usage(format!("{} is reached by other machines", args.host))
-            .help("give `--allow-remote --behind-proxy` when a proxy before it speaks TLS"));
+        return Err(Failure::usage(format!("other machines can reach {}", args.host))
+            .help("use `--allow-remote --behind-proxy` if a TLS proxy is in front of it"));
     }
     let workspaces = workspaces(app, args)?;
     let lock = DaemonLock::acquire(&app.folders.state)?;
@@ -57,7 +60,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         agents: host::HookHost::all(),
     };
     lock.write_record(&place)?;
-    // Whoever reads where it listens may end it at once.
+    // Before the address is printed, since a program that reads it may send a signal at once.
     let interrupted = app.interrupts.wait_for_signal();
     announce(app, &host, &place)?;
     let stop = CancellationToken::new();
@@ -65,7 +68,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     tokio::select! {
         () = &mut serving => {}
         _ = interrupted => {
-            app.output.note("ending; once more to end at once");
+            app.output.note("shutting down; press Ctrl-C again to stop at once");
             stop.cancel();
             tokio::select! {
                 () = &mut serving => {}
@@ -75,18 +78,18 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     }
     chosen.close().await;
     if let Some(socket) = &place.socket {
-        // A socket that is left behind is replaced by the next daemon.
+        // An error is ignored, since the next daemon replaces the socket.
         files::remove(socket).unwrap_or_default();
     }
     Ok(Status::Done)
 }
 
-/// Returns who may call, and the file that holds the token if one does.
+/// Returns the access rules, and the file of the token unless the token came from elsewhere.
 fn rules(app: &App, guard: &HttpAccess) -> Result<(GuardConfig, Option<PathBuf>), Failure> {
-    let given = guard.token.clone().or_else(app::token);
-    let file = match (&given, &guard.token_file) {
+    let token = guard.token.clone().or_else(app::token);
+    let file = match (&token, &guard.token_file) {
         (Some(_), None) => None,
-        // Other commands find it by the word of this one, in whatever folder they run.
+        // Absolute, since other commands read it from the daemon record and run in other folders.
         (_, Some(file)) => Some(std::path::absolute(file).unwrap_or_else(|_| file.clone())),
         (None, None) => Some(daemon::token_file(&app.folders.state)),
     };
@@ -95,11 +98,12 @@ fn rules(app: &App, guard: &HttpAccess) -> Result<(GuardConfig, Option<PathBuf>)
             let token = daemon::token(file)?;
             if files::mode(file).is_ok_and(|mode| mode & 0o077 != 0) {
                 let file = file.display();
-                app.output.warning(&format!("others can read the token in {file}: `chmod 600` it"));
+                app.output
+                    .warning(&format!("other users can read the token in {file}: `chmod 600` it"));
             }
             token
         }
-        None => given.unwrap_or_default(),
+        None => token.unwrap_or_default(),
     };
     let mut hosts = AllowedHosts::default();
     for host in &guard.hosts {
@@ -117,7 +121,7 @@ fn rules(app: &App, guard: &HttpAccess) -> Result<(GuardConfig, Option<PathBuf>)
     Ok((rules, file))
 }
 
-/// Returns what is served, each workspace once.
+/// Returns the workspaces to serve, each once.
 fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
     let mut served = Vec::new();
     if args.workspaces.is_empty() {
@@ -132,7 +136,7 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
     let mut workspaces: Vec<Workspace> = Vec::new();
     for one in served {
         if let Some(known) = workspaces.iter_mut().find(|known| known.id == one.id) {
-            // Whoever named it twice, once as untrusted, meant that.
+            // A folder that is named twice, once as untrusted, is untrusted.
             known.trusted &= one.trusted;
             continue;
         }
@@ -148,20 +152,20 @@ fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
     Ok(app::workspace_of(real, app.binding.project_root))
 }
 
-/// Listens at an address and at a socket; returns the address that was bound, too.
+/// Listens on an address and on a socket; also returns the bound address.
 fn listen(
     address: SocketAddr,
     socket: Option<&Path>,
 ) -> Result<(Vec<Listener>, SocketAddr), Failure> {
     let listener = Listener::at_address(address).map_err(|error| {
-        let what = format!("cannot listen at {address}: {error}");
+        let what = format!("cannot listen on {address}: {error}");
         Failure::new(MemoryErrorCode::StorageFailed, what).help("`--port 0` takes any free port")
     })?;
     let bound = listener.address().unwrap_or(address);
     let mut listeners = vec![listener];
     if let Some(path) = socket {
-        let wrong = |error: &std::io::Error| Failure::file("listen at the socket", path, error);
-        // The lock is ours, so nobody listens at what lies there.
+        let wrong = |error: &std::io::Error| Failure::file("listen on the socket", path, error);
+        // This process has the lock, so no other daemon listens on the old socket.
         files::remove(path).map_err(|error| wrong(&error))?;
         listeners.push(Listener::at_socket(path).map_err(|error| wrong(&error))?);
         restrict_to_owner(path).map_err(|error| wrong(&error))?;
@@ -169,11 +173,11 @@ fn listen(
     Ok((listeners, bound))
 }
 
-/// Allows this process as many open files as it may have; returns how many connections that makes.
+/// Raises the limit of open files to its maximum; returns the number of connections that it allows.
 fn connections_max() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = Rlimit { current: maximum, maximum };
-    let files = match setrlimit(Resource::Nofile, wanted) {
+    let raised = Rlimit { current: maximum, maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => maximum,
         Err(_) => current,
     };
@@ -181,7 +185,7 @@ fn connections_max() -> usize {
     files.saturating_sub(FILES_KEPT_FREE).clamp(1, HTTP_CONNECTIONS_MAX)
 }
 
-/// Says where the daemon listens and what to try next.
+/// Prints the address of the daemon, and commands to try.
 fn announce(app: &App, host: &HttpConfig, place: &DaemonRecord) -> Result<(), Failure> {
     let DaemonRecord { pid, url, socket, token_file } = place;
     let folders: Vec<_> = host.workspaces.iter().map(|one| one.cwd.display().to_string()).collect();
@@ -200,14 +204,14 @@ fn announce(app: &App, host: &HttpConfig, place: &DaemonRecord) -> Result<(), Fa
     };
     let curl = format!("curl -sS -H \"Authorization: Bearer {token}\"");
     let text = format!(
-        "Lukasa listens at {url} for {}\n\n\
+        "Lukasa listens on {url} for {}\n\n\
          Try, in another terminal:\n\
          \n  {curl} -d '{{\"content\": \"I prefer short answers.\"}}' {url}/workspace/memory/remember\n\
          \n  {curl} {url}/v1/memories\n\
          \n  {curl} -N {url}/v1/events\n\n\
          For an agent that speaks MCP over HTTP:\n\
          \n  claude mcp add --transport http lukasa {url}/mcp --header \"Authorization: Bearer {token}\"\n\n\
-         `{url}/docs`, asked for with that header, describes the rest. Ctrl-C ends it.\n",
+         `{url}/docs`, requested with that header, describes the rest. Ctrl-C stops the daemon.\n",
         sanitize::line(&folders.join(", "))
     );
     print(text.as_bytes())

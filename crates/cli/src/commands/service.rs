@@ -1,7 +1,7 @@
-//! `lukasa service`: the daemon as the system's service manager starts it.
+//! `lukasa service`: installs the daemon as a service of the system.
 //!
-//! Writes or removes one file and says what to do next; talking to the service manager is left to the
-//! person, who sees what happens then.
+//! Writes or removes one file and prints the next commands. The user runs these commands of the service manager, and so
+//! sees their effects.
 
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -21,16 +21,16 @@ use crate::render::text::TextBuffer;
 use crate::render::{FAINT, print, sanitize};
 use crate::service::{self, InitSystem, Service};
 
-/// Writes, removes or looks at the service.
+/// Installs, removes or checks the service.
 pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
     let manager = args.manager.or(InitSystem::current()).ok_or_else(|| {
-        Failure::usage("no service manager of this system is known")
-            .help("let the system start `lukasa serve` in its own way")
+        Failure::usage("the service manager of this system is not supported")
+            .help("set up the system to start `lukasa serve`")
     })?;
     let Globals { project, project_root, workspace_id, flat, .. } = &app.globals;
     if project.is_some() || project_root.is_some() || workspace_id.is_some() || flat.is_some() {
-        return Err(Failure::usage("what the daemon is to serve is said to the daemon")
-            .help("put it behind `--`: `lukasa service install -- --project DIR`"));
+        return Err(Failure::usage("`lukasa service` does not take flags that select memories")
+            .help("put them after `--`: `lukasa service install -- --project DIR`"));
     }
     if args.action != ServiceAction::Install && !args.serve.is_empty() {
         return Err(Failure::usage("only `install` takes arguments for the daemon"));
@@ -69,24 +69,24 @@ fn install(app: &App, args: &Args, manager: InitSystem, file: &Path) -> Result<S
         .map_err(|error| Failure::file("write", file, &error))?;
     if app::token().is_some() {
         app.output.warning(
-            "LUKASA_TOKEN is not handed on: the service makes a token, or takes --token-file",
+            "LUKASA_TOKEN is not passed on: the service creates a token, or uses --token-file",
         );
     }
     report(app, "wrote", file, &manager.steps_to_start(file, &log))
 }
 
-/// Refuses what the daemon would not understand, and a token that everybody could read.
+/// Refuses invalid arguments for the daemon, and a token, which all users could read in the service file.
 fn check(serve: &[String]) -> Result<(), Failure> {
     let words = ["lukasa", "serve"].into_iter().chain(serve.iter().map(String::as_str));
     let parsed = Cli::try_parse_from(words).map_err(|error| {
         let text = error.to_string();
         let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        Failure::usage(format!("`lukasa serve` does not understand this: {what}"))
+        Failure::usage(format!("invalid arguments for `lukasa serve`: {what}"))
     })?;
     match parsed.command {
         Some(Command::Serve(Serve { access: HttpAccess { token: Some(_), .. }, .. })) => {
-            Err(Failure::usage("a token in the file of a service is there for all to see")
-                .help("leave it out, or give `--token-file FILE`"))
+            Err(Failure::usage("all users can read a token in a service file")
+                .help("leave it out, or use `--token-file FILE`"))
         }
         _ => Ok(()),
     }
@@ -96,7 +96,7 @@ fn uninstall(app: &App, args: &Args, manager: InitSystem, file: &Path) -> Result
     if !is_our_file(file)? {
         return Err(Failure::new(
             MemoryErrorCode::NotFound,
-            format!("{} is not there", file.display()),
+            format!("{} does not exist", file.display()),
         ));
     }
     let link = manager.link(file).filter(|link| files::exists(link));
@@ -110,17 +110,17 @@ fn uninstall(app: &App, args: &Args, manager: InitSystem, file: &Path) -> Result
         }
         return Ok(Status::Done);
     }
-    // The link first: it means nothing without the file.
+    // The link is removed first, so that it never points to a missing file.
     for path in link.iter().map(PathBuf::as_path).chain([file]) {
         files::remove(path).map_err(|error| Failure::file("remove", path, &error))?;
     }
     report(app, "removed", file, &manager.steps_to_end())
 }
 
-/// Tells whether the file is there; refuses to touch one that was not written here.
+/// Checks whether the service file exists; a file that Lukasa did not write is an error.
 fn is_our_file(file: &Path) -> Result<bool, Failure> {
-    let there = files::read_optional(file).map_err(|error| Failure::file("read", file, &error))?;
-    match there {
+    let text = files::read_optional(file).map_err(|error| Failure::file("read", file, &error))?;
+    match text {
         None => Ok(false),
         Some(text) if service::is_ours(&text) => Ok(true),
         Some(_) => {
@@ -155,10 +155,10 @@ fn report(
 fn status(app: &App, manager: InitSystem, file: &Path) -> Result<Status, Failure> {
     let is_installed = is_our_file(file)?;
     let starts = manager.link(file).map(|link| files::exists(&link));
-    let place = daemon::find(&app.folders.state).filter(is_reachable);
+    let daemon = daemon::find(&app.folders.state).filter(is_reachable);
     let status = if is_installed { Status::Done } else { Status::Refused };
     if app.output.json {
-        let url = place.as_ref().map(|place| &place.url);
+        let url = daemon.as_ref().map(|daemon| &daemon.url);
         app.output.value(&json!({
             "file": file, "installed": is_installed, "enabled": starts, "url": url,
         }))?;
@@ -172,27 +172,27 @@ fn status(app: &App, manager: InitSystem, file: &Path) -> Result<Status, Failure
         text.line(format_args!("not installed: `lukasa service install`"));
     }
     match starts.filter(|_| is_installed) {
-        Some(true) => text.line(format_args!("starts when you log in")),
-        Some(false) => text.line(format_args!("does not start when you log in")),
+        Some(true) => text.line(format_args!("starts at login")),
+        Some(false) => text.line(format_args!("does not start at login")),
         None => {}
     }
-    match &place {
+    match &daemon {
         Some(DaemonRecord { url, pid, .. }) => {
-            text.line(format_args!("a daemon listens at {url} (process {pid})"));
+            text.line(format_args!("a daemon listens on {url} (process {pid})"));
         }
         None => text.line(format_args!("no daemon runs")),
     }
-    if let Some(socket) = place.as_ref().and_then(|place| place.socket.as_deref()) {
-        text.line(format_args!("and at the socket {}", shown(socket)));
+    if let Some(socket) = daemon.as_ref().and_then(|daemon| daemon.socket.as_deref()) {
+        text.line(format_args!("and on the socket {}", shown(socket)));
     }
     app.output.text(&text.into_string())?;
     Ok(status)
 }
 
-/// Tells whether somebody listens where a daemon said that it does: it may have died since.
-fn is_reachable(place: &DaemonRecord) -> bool {
-    match &place.socket {
+/// Checks whether the daemon of a record still accepts connections: the record outlives a crash.
+fn is_reachable(daemon: &DaemonRecord) -> bool {
+    match &daemon.socket {
         Some(socket) => UnixStream::connect(socket).is_ok(),
-        None => TcpStream::connect(place.url.trim_start_matches("http://")).is_ok(),
+        None => TcpStream::connect(daemon.url.trim_start_matches("http://")).is_ok(),
     }
 }

@@ -1,4 +1,4 @@
-//! What shells and manual readers want to know about the program.
+//! `lukasa completions` and `lukasa man`: completion scripts of shells, and manual pages.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use crate::exit::{Failure, Status};
 use crate::files::{self, Overwrite};
 use crate::render::{Output, print};
 
-/// What the program is called.
+/// The name of the program.
 const NAME: &str = "lukasa";
 
-/// Prints the script by which a shell asks this program for completions.
+/// Prints the completion script of a shell.
 pub(crate) fn completions(args: &Completions) -> Result<Status, Failure> {
     let shells = Shells::builtins();
     let shell = args.shell.to_string();
     let Some(shell) = shells.completer(&shell) else {
-        return Err(Failure::usage(format!("no completions are made for `{shell}`")));
+        return Err(Failure::usage(format!("no completions for `{shell}`")));
     };
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, NAME, NAME, &program(), &mut script)?;
@@ -28,11 +28,13 @@ pub(crate) fn completions(args: &Completions) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Returns how a shell finds this program: by its name, or where it was when it was called by a path.
+/// Returns the command for a shell: the name of the program, or its absolute path if it was called by a path.
 fn program() -> String {
-    let called = app::raw_args().next().map(PathBuf::from).unwrap_or_default();
+    let program = app::raw_args().next().map(PathBuf::from).unwrap_or_default();
     match app::current_folder() {
-        Some(here) if called.components().count() > 1 => here.join(called).display().to_string(),
+        Some(folder) if program.components().count() > 1 => {
+            folder.join(program).display().to_string()
+        }
         _ => NAME.to_owned(),
     }
 }

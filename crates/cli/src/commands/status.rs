@@ -1,4 +1,4 @@
-//! `lukasa status` and `lukasa doctor`: how things are.
+//! `lukasa status` and `lukasa doctor`: folders and sizes of memories, and health checks.
 
 use std::path::{Path, PathBuf};
 
@@ -24,24 +24,24 @@ use crate::render::{
 };
 use crate::task_client::TaskClient;
 
-/// How many pieces of advice are shown to a person, beside missing descriptions.
+/// The number of hints in text output, besides missing descriptions.
 const ADVICE_MAX: usize = 20;
 
-/// How many memories without a description are named.
+/// The number of memories without a description that are named.
 const MISSING_NAMED_MAX: usize = 10;
 
-/// Shows where memories lie and how much there is.
+/// Shows the folders and sizes of memories.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     let memories = app.memories();
-    let health = app.wait_with_progress("looking", memories.health(Depth::Quick)).await?;
+    let health = app.wait_with_progress("checking", memories.health(Depth::Quick)).await?;
     let next_dream = TaskClient::open(app).next_dream().await;
-    // What is wrong with the state is among the findings.
+    // Errors of the state are among the findings.
     let pending = app.engine.proposal_queue().count(&memories).await.unwrap_or_default();
     let state_file = app.engine.state_file();
     let set_aside = set_aside_databases(state_file).unwrap_or_else(|error| {
-        // A folder that is not there yet holds none.
+        // A missing folder has no databases.
         if error.kind() != std::io::ErrorKind::NotFound {
-            app.output.warning(&format!("cannot look for damaged databases: {error}"));
+            app.output.warning(&format!("cannot search for damaged databases: {error}"));
         }
         Vec::new()
     });
@@ -62,7 +62,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Says when the next dream by schedule comes.
+/// Returns the conditions of the next scheduled dream as text.
 fn dream_line(NextDream { not_before, sessions_missing }: NextDream, now: Timestamp) -> String {
     let time = not_before.filter(|time| *time > now);
     let sessions = usize::try_from(sessions_missing).unwrap_or(usize::MAX);
@@ -71,7 +71,7 @@ fn dream_line(NextDream { not_before, sessions_missing }: NextDream, now: Timest
     let time = time.map(|time| format!("not before {}", time::local(time)));
     let waits: Vec<_> = time.into_iter().chain(sessions).collect();
     if waits.is_empty() {
-        return "as soon as a daemon has nothing to do".to_owned();
+        return "as soon as a daemon is idle".to_owned();
     }
     waits.join(", ")
 }
@@ -145,7 +145,7 @@ fn status_text(
     }
     if !health.findings.is_empty() {
         let count = counted(health.findings.len(), "finding", "findings");
-        text.line(look.paint(WARN, &format!("{count}; `lukasa doctor` tells more")));
+        text.line(look.paint(WARN, &format!("{count}; `lukasa doctor` shows details")));
     }
     text.into_string()
 }
@@ -157,18 +157,18 @@ fn root_lines(root: &RootHealth, look: OutputStyle, text: &mut TextBuffer) {
         text.line(format_args!("{scope} {}", look.paint(FAINT, &reason)));
     } else {
         let count = format!("{} of {}", root.files, root.files_max);
-        // From nine tenths on it is time to merge some.
+        // From nine tenths on, the user should merge some memories.
         let style = if root.files * 10 >= root.files_max * 9 { WARN } else { GOOD };
         let (count, size) = (look.paint(style, &count), human_size(root.bytes));
         text.line(format_args!("{scope} {count} memories, {size}"));
     }
     if let Some(folder) = &root.folder {
-        let made = if root.exists { "" } else { " (made by the first write)" };
+        let missing = if root.exists { "" } else { " (created by the first write)" };
         let folder = sanitize::line(&folder.display().to_string()).into_owned();
-        text.line(indented(&format!("{folder}{made}"), FAINT, look));
+        text.line(indented(&format!("{folder}{missing}"), FAINT, look));
     }
     if let Some(holder) = &root.holder {
-        text.line(indented(&format!("held by {}", sanitize::line(holder)), WARN, look));
+        text.line(indented(&format!("locked by {}", sanitize::line(holder)), WARN, look));
     }
 }
 
@@ -180,13 +180,13 @@ fn indented(fact: &str, style: Style, look: OutputStyle) -> String {
     format!("{:<10} {}", "", look.paint(style, fact))
 }
 
-/// Looks for trouble, and mends it when asked to.
+/// Checks the store, and repairs it with `--fix`.
 pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> {
     let memories = app.memories();
-    let looked = if args.fix {
-        app.wait_with_progress("mending", repair_state_and_roots(app, &memories)).await?
+    let report = if args.fix {
+        app.wait_with_progress("repairing", repair_state_and_roots(app, &memories)).await?
     } else {
-        let health = app.wait_with_progress("looking", memories.health(Depth::Thorough)).await?;
+        let health = app.wait_with_progress("checking", memories.health(Depth::Thorough)).await?;
         RepairReport { actions: Vec::new(), remaining: health.findings, advice: health.advice }
     };
     let drafts = drafts::list(app);
@@ -194,20 +194,20 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
         let values =
             |findings: &[HealthFinding]| findings.iter().map(finding_value).collect::<Vec<_>>();
         app.output.value(&json!({
-            "done": looked.actions,
-            "findings": values(&looked.remaining),
-            "advice": values(&looked.advice),
+            "done": report.actions,
+            "findings": values(&report.remaining),
+            "advice": values(&report.advice),
             "drafts": drafts.iter().map(draft_value).collect::<Vec<_>>(),
         }))?;
     } else {
         let look = app.output.style;
-        let text = doctor_text(&looked, args.fix, look);
+        let text = doctor_text(&report, args.fix, look);
         app.output.text(&format!("{text}{}", drafts_text(&drafts, now(), look)))?;
     }
-    Ok(if looked.remaining.is_empty() { Status::Done } else { Status::Refused })
+    Ok(if report.remaining.is_empty() { Status::Done } else { Status::Refused })
 }
 
-/// Mends the state first, so that the roots are mended with what it knows.
+/// Repairs the state first, since the repair of the roots uses its data.
 async fn repair_state_and_roots(app: &App, memories: &Memories) -> Result<RepairReport, Failure> {
     let mut done = Vec::new();
     if let Some(repair) = app.engine.repair_state().await? {
@@ -218,37 +218,37 @@ async fn repair_state_and_roots(app: &App, memories: &Memories) -> Result<Repair
     Ok(repaired)
 }
 
-fn doctor_text(looked: &RepairReport, fixed: bool, look: OutputStyle) -> String {
+fn doctor_text(report: &RepairReport, fixed: bool, look: OutputStyle) -> String {
     let mut text = TextBuffer::default();
-    let left = &looked.remaining;
-    for one in &looked.actions {
-        text.line(format_args!("{} {}", look.paint(GOOD, "mended"), sanitize::line(one)));
+    let findings = &report.remaining;
+    for action in &report.actions {
+        text.line(format_args!("{} {}", look.paint(GOOD, "repaired"), sanitize::line(action)));
     }
-    for one in left {
-        text.add(&finding_text(one, BAD, look));
+    for finding in findings {
+        text.add(&finding_text(finding, BAD, look));
     }
-    let fixable = left.iter().filter(|one| one.fixable).count();
-    if left.is_empty() {
+    let fixable = findings.iter().filter(|finding| finding.fixable).count();
+    if findings.is_empty() {
         text.line(look.paint(GOOD, "nothing needs attention"));
     } else if fixable > 0 && !fixed {
         let count = counted(fixable, "finding", "findings");
-        text.line(format_args!("{count} can be mended: `lukasa doctor --fix`"));
+        text.line(format_args!("{count} can be repaired: `lukasa doctor --fix`"));
     }
-    text.add(&advice_text(&looked.advice, look));
+    text.add(&advice_text(&report.advice, look));
     text.into_string()
 }
 
-fn finding_text(one: &HealthFinding, style: Style, look: OutputStyle) -> String {
-    let kind = look.paint(style, one.kind.as_str());
-    let subject = look.paint(MARK, &sanitize::line(&subject(one)));
-    format!("{kind} {subject}\n    {}\n", sanitize::line(&one.detail))
+fn finding_text(finding: &HealthFinding, style: Style, look: OutputStyle) -> String {
+    let kind = look.paint(style, finding.kind.as_str());
+    let subject = look.paint(MARK, &sanitize::line(&subject(finding)));
+    format!("{kind} {subject}\n    {}\n", sanitize::line(&finding.detail))
 }
 
-fn subject(one: &HealthFinding) -> String {
-    match (one.subject.strip_prefix("/memories/"), one.mount) {
+fn subject(finding: &HealthFinding) -> String {
+    match (finding.subject.strip_prefix("/memories/"), finding.mount) {
         (Some(short), _) => short.to_owned(),
-        (None, Some(mount)) => format!("{}: {}", mount_word(mount), one.subject),
-        (None, None) => one.subject.clone(),
+        (None, Some(mount)) => format!("{}: {}", mount_word(mount), finding.subject),
+        (None, None) => finding.subject.clone(),
     }
 }
 
@@ -260,7 +260,7 @@ fn draft_value(draft: &Draft) -> Value {
     })
 }
 
-/// Returns the texts that could not be saved and are kept.
+/// Returns the list of drafts.
 fn drafts_text(drafts: &[Draft], now: Timestamp, look: OutputStyle) -> String {
     let mut text = TextBuffer::default();
     if !drafts.is_empty() {
@@ -274,35 +274,36 @@ fn drafts_text(drafts: &[Draft], now: Timestamp, look: OutputStyle) -> String {
         text.line(format_args!("{file}  {}", look.paint(FAINT, &time::ago(draft.saved_at, now))));
         if draft.holds_secret {
             let days = SECRET_DRAFT_KEPT.as_secs() / (24 * 60 * 60);
-            let goes = if draft.expires {
-                format!("; it is deleted {days} days after it was kept")
+            let expiry = if draft.expires {
+                format!("; it is deleted after {days} days")
             } else {
                 String::new()
             };
-            let what = format!("holds what looks like a secret{goes}");
-            text.line(format_args!("    {}", look.paint(WARN, &what)));
+            let note = format!("seems to hold a secret{expiry}");
+            text.line(format_args!("    {}", look.paint(WARN, &note)));
         }
     }
     if !drafts.is_empty() {
-        text.line("`lukasa edit PATH --draft FILE` goes on with one; delete what is of no use");
+        text.line("continue with `lukasa edit PATH --draft FILE`, or delete the file");
     }
     text.into_string()
 }
 
-/// Returns what could be better. Memories that lack a description are named together: there may be hundreds.
+/// Returns the hints. Memories without a description share one hint, since there may be hundreds.
 fn advice_text(advice: &[HealthFinding], look: OutputStyle) -> String {
     let mut text = TextBuffer::default();
     if advice.is_empty() {
         return text.into_string();
     }
-    text.line(format_args!("\n{}", look.paint(STRONG, "could be better:")));
-    let is_missing = |one: &&HealthFinding| one.kind == HealthFindingKind::MissingDescription;
-    let others: Vec<_> = advice.iter().filter(|one| !is_missing(one)).collect();
-    for one in others.iter().take(ADVICE_MAX) {
-        text.add(&finding_text(one, WARN, look));
+    text.line(format_args!("\n{}", look.paint(STRONG, "hints:")));
+    let is_missing =
+        |finding: &&HealthFinding| finding.kind == HealthFindingKind::MissingDescription;
+    let others: Vec<_> = advice.iter().filter(|finding| !is_missing(finding)).collect();
+    for finding in others.iter().take(ADVICE_MAX) {
+        text.add(&finding_text(finding, WARN, look));
     }
     if let Some(more) = others.len().checked_sub(ADVICE_MAX).filter(|more| *more > 0) {
-        text.line(format_args!("and {more} more; `lukasa doctor --json` has them all"));
+        text.line(format_args!("and {more} more; `lukasa doctor --json` lists all"));
     }
     let missing: Vec<_> = advice.iter().filter(is_missing).map(subject).collect();
     if !missing.is_empty() {

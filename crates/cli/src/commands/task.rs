@@ -1,4 +1,4 @@
-//! `lukasa remember`, `forget`, `dream` and `tasks`: what a curator does.
+//! `lukasa remember`, `forget`, `dream` and `tasks`: submits tasks, shows previews and results, and lists tasks.
 
 use engine::{
     CancelOutcome, ContextMode, CuratorRequest, EntryCandidate, EntryOutcome, FileDiff,
@@ -23,11 +23,11 @@ use crate::render::{
 };
 use crate::task_client::TaskClient;
 
-/// Takes a text in.
+/// Remembers a text.
 pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failure> {
     let Some(content) = ask::text(args.text).await? else {
         return Err(Failure::usage("nothing to remember")
-            .help("give the text as an argument or pipe it in"));
+            .help("pass the text as an argument or through a pipe"));
     };
     check(&content, "nothing to remember: the text is blank")?;
     let context_mode = if args.clean { ContextMode::Clean } else { ContextMode::Workspace };
@@ -56,8 +56,8 @@ pub(crate) async fn forget(app: &App, args: Forget) -> Result<Status, Failure> {
     run(app, request, dry, "forgetting").await
 }
 
-/// Shows a person what would be forgotten, or lets them choose where it is not clear what is meant. Returns what they
-/// agreed to.
+/// Shows the entries to remove and asks, or lets the user choose if the query is ambiguous. Returns the request that the
+/// user agreed to.
 async fn confirm_forget(
     app: &App,
     consent: Consent,
@@ -66,18 +66,18 @@ async fn confirm_forget(
     if consent.yes {
         return Ok(Some(CuratorRequest::Forget(request)));
     }
-    let asked = CuratorRequest::Forget(request.clone());
+    let forget = CuratorRequest::Forget(request.clone());
     let TaskPreview { result, diffs } =
-        TaskClient::open(app).rehearse(app, &asked, "looking").await?;
+        TaskClient::open(app).preview(app, &forget, "searching").await?;
     if let TaskDetails::Forget { candidates, .. } = &result.details
         && !candidates.is_empty()
     {
         return Ok(choose(app, &request, &result, candidates).await?.map(CuratorRequest::Forget));
     }
-    Ok(confirm_changes(app, &result, &diffs).await?.then_some(asked))
+    Ok(confirm_changes(app, &result, &diffs).await?.then_some(forget))
 }
 
-/// Lets a person choose one of the entries that may be meant.
+/// Lets the user choose one of the candidates.
 async fn choose(
     app: &App,
     request: &ForgetRequest,
@@ -91,7 +91,7 @@ async fn choose(
     }
     app.output.note(text.into_string().trim_end());
     let choices = format!("1-{}, or nothing", candidates.len());
-    let answer = ask::answer(app, "Which one is to be forgotten?", &choices).await?;
+    let answer = ask::answer(app, "Forget which one?", &choices).await?;
     let number: Option<usize> = answer.parse().ok();
     let candidate = number.and_then(|number| candidates.get(number.checked_sub(1)?));
     let Some(EntryCandidate { path, entry, .. }) = candidate else {
@@ -103,12 +103,12 @@ async fn choose(
 }
 
 fn candidate_lines(candidates: &[EntryCandidate]) -> impl Iterator<Item = String> {
-    candidates.iter().enumerate().map(|(at, EntryCandidate { path, summary, .. })| {
-        format!("  {}  {}: {}", at + 1, short_path(path), sanitize::line(summary))
+    candidates.iter().enumerate().map(|(index, EntryCandidate { path, summary, .. })| {
+        format!("  {}  {}: {}", index + 1, short_path(path), sanitize::line(summary))
     })
 }
 
-/// Refuses a text that a daemon would refuse too.
+/// Refuses a blank or too large text, like the daemon.
 fn check(text: &str, blank: &str) -> Result<(), Failure> {
     if text.trim().is_empty() {
         return Err(Failure::usage(blank));
@@ -116,21 +116,21 @@ fn check(text: &str, blank: &str) -> Result<(), Failure> {
     let bytes = text.len();
     if bytes > TASK_TEXT_BYTES_MAX {
         let what =
-            format!("the text has {bytes} bytes; a task takes {TASK_TEXT_BYTES_MAX} at most");
+            format!("the text has {bytes} bytes; the limit of a task is {TASK_TEXT_BYTES_MAX}");
         return Err(Failure::new(MemoryErrorCode::TooLarge, what).help("split it by topic"));
     }
     Ok(())
 }
 
-/// Tidies up.
+/// Tidies up memories.
 pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
     let (dry, consent) = (args.dry_run, args.consent);
     if !dry {
         ask::require_consent(app, consent, "dream", "rewrites memories")?;
         if !consent.yes {
-            let rehearsed =
-                TaskClient::open(app).rehearse(app, &CuratorRequest::Dream, "looking").await?;
-            if !confirm_changes(app, &rehearsed.result, &rehearsed.diffs).await? {
+            let preview =
+                TaskClient::open(app).preview(app, &CuratorRequest::Dream, "checking").await?;
+            if !confirm_changes(app, &preview.result, &preview.diffs).await? {
                 return Ok(Status::Refused);
             }
         }
@@ -138,7 +138,7 @@ pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
     run(app, CuratorRequest::Dream, dry, "dreaming").await
 }
 
-/// Shows what would change, and asks whether it may.
+/// Shows the differences, and asks for consent.
 async fn confirm_changes(
     app: &App,
     result: &TaskResult,
@@ -150,14 +150,14 @@ async fn confirm_changes(
     let question = if let TaskDetails::Forget { removed, .. } = &result.details {
         format!("Forget {}?", counted(removed.len(), "entry", "entries"))
     } else {
-        format!("Change {} in this way?", counted(diffs.len(), "memory", "memories"))
+        format!("Change {}?", counted(diffs.len(), "memory", "memories"))
     };
     let about = change::diffs(diffs, app.output.note_style);
-    let goes_on = ask::confirm_about(app, &about, &question).await?;
-    if !goes_on {
+    let is_confirmed = ask::confirm_about(app, &about, &question).await?;
+    if !is_confirmed {
         app.output.note("nothing was changed");
     }
-    Ok(goes_on)
+    Ok(is_confirmed)
 }
 
 async fn run(
@@ -168,23 +168,20 @@ async fn run(
 ) -> Result<Status, Failure> {
     let lane = TaskClient::open(app);
     if dry {
-        let TaskPreview { result, diffs } = lane.rehearse(app, &request, doing).await?;
+        let TaskPreview { result, diffs } = lane.preview(app, &request, doing).await?;
         if app.output.json {
             let mut value = result_value(&result);
             value["diffs"] = change::diff_values(&diffs).into();
             app.output.value(&value)?;
         } else {
-            app.output.note(format!("rehearsed: {}", result_text(&result)).trim_end());
+            app.output.note(format!("dry run: {}", result_text(&result)).trim_end());
             app.output.text(&change::diffs(&diffs, app.output.style))?;
         }
         return Ok(status(&result));
     }
     let task = lane.run_task(app, request, doing).await?;
     let TaskState::Completed(result) = &task.state else {
-        return Err(Failure::new(
-            MemoryErrorCode::StorageFailed,
-            "the task has not come to an end",
-        ));
+        return Err(Failure::new(MemoryErrorCode::StorageFailed, "the task has not ended"));
     };
     let is_about_proposals = task.kind() == TaskKind::Dream || result.proposals.count() > 0;
     let waiting = if is_about_proposals {
@@ -208,7 +205,7 @@ async fn run(
     Ok(status(result))
 }
 
-/// A forget that matches nothing is told from one that does, as for a search.
+/// Returns the exit status: `forget` without a match ends like a search without a match.
 fn status(result: &TaskResult) -> Status {
     match &result.details {
         TaskDetails::Forget { removed, .. } if removed.is_empty() => Status::Refused,
@@ -228,7 +225,7 @@ fn done_text(task: &Task, result: &TaskResult) -> String {
     text.into_string().trim_end().to_owned()
 }
 
-/// Returns what a task did, entry by entry.
+/// Returns the result of a task as text, entry by entry.
 fn result_text(result: &TaskResult) -> String {
     let mut text = TextBuffer::default();
     text.line(&result.summary);
@@ -241,9 +238,7 @@ fn result_text(result: &TaskResult) -> String {
                 text.line(line);
             }
             if !candidates.is_empty() {
-                text.line(
-                    "`lukasa forget --file PATH TEXT` removes the entry of PATH that is TEXT",
-                );
+                text.line("`lukasa forget --file PATH TEXT` removes the entry TEXT of PATH");
             }
         }
         TaskDetails::Remember { .. } | TaskDetails::Dream { .. } | TaskDetails::Review { .. } => {
@@ -261,7 +256,7 @@ fn result_text(result: &TaskResult) -> String {
     text.into_string()
 }
 
-/// Returns what came of a task as programs read it.
+/// Returns the result of a task as JSON.
 fn result_value(result: &TaskResult) -> Value {
     let scopes: Vec<_> = result.scopes.iter().map(|mount: &Mount| mount_word(*mount)).collect();
     let changes: Vec<_> = result.changes.iter().map(note_value).collect();
@@ -317,7 +312,7 @@ fn removed_value(removed: &ForgottenEntry) -> Value {
     })
 }
 
-/// Lists the tasks of this workspace, or takes one back.
+/// Lists the tasks of this workspace, or cancels one.
 pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
     let lane = TaskClient::open(app);
     if let Some(id) = &args.cancel {
@@ -341,7 +336,7 @@ pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
 async fn cancel(app: &App, lane: &TaskClient, id: &str) -> Result<Status, Failure> {
     let unknown = || {
         Failure::new(MemoryErrorCode::NotFound, format!("there is no task `{id}` here"))
-            .help("`lukasa tasks` lists those of this workspace")
+            .help("`lukasa tasks` lists the tasks of this workspace")
     };
     let parsed: TaskId = id.parse().map_err(|_| unknown())?;
     let (task, done) = match lane.cancel(&parsed).await?.ok_or_else(unknown)? {
@@ -349,16 +344,16 @@ async fn cancel(app: &App, lane: &TaskClient, id: &str) -> Result<Status, Failur
             let word = format!("{id}: {}", outcome_line(&task));
             (task, word)
         }
-        CancelOutcome::Requested(task) => (task, format!("{id}: it is being written already")),
+        CancelOutcome::Requested(task) => (task, format!("{id}: too late, it is being written")),
     };
     if app.output.json {
         app.output.value(&task_value(&task))?;
     } else {
         app.output.note(&done);
     }
-    let taken_back = matches!(&task.state, TaskState::Failed(error)
+    let is_cancelled = matches!(&task.state, TaskState::Failed(error)
         if error.code == engine::TaskErrorCode::Cancelled);
-    Ok(if taken_back { Status::Done } else { Status::Refused })
+    Ok(if is_cancelled { Status::Done } else { Status::Refused })
 }
 
 fn task_value(task: &Task) -> Value {
@@ -385,14 +380,14 @@ fn task_value(task: &Task) -> Value {
     value
 }
 
-/// Says in a line what came of a task.
+/// Returns the outcome of a task on one line.
 fn outcome_line(task: &Task) -> String {
-    let told = match &task.state {
+    let outcome = match &task.state {
         TaskState::Queued | TaskState::Running => String::new(),
         TaskState::Completed(result) => result.summary.clone(),
         TaskState::Failed(error) => error.code.message().to_owned(),
     };
-    sanitize::line(&told).into_owned()
+    sanitize::line(&outcome).into_owned()
 }
 
 fn columns(tasks: &[Task], now: Timestamp, look: OutputStyle) -> String {
@@ -400,7 +395,7 @@ fn columns(tasks: &[Task], now: Timestamp, look: OutputStyle) -> String {
         Column::left("STATUS"),
         Column::right("AGE").styled(FAINT),
         Column::left("TASK").styled(STRONG),
-        Column::left("WHAT CAME OF IT"),
+        Column::left("RESULT"),
     ];
     let row = |task: &Task| {
         let style = match task.state {

@@ -1,4 +1,4 @@
-//! `lukasa trust`: folders whose context files may instruct models, and whose memories are shown to them unasked.
+//! `lukasa trust`: lists, adds and removes trusted folders, whose context files and memories models get.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use crate::exit::{Failure, Status};
 use crate::render::text::TextBuffer;
 use crate::render::{sanitize, short_path};
 
-/// How many files and memories are named before a folder is trusted.
-const SPEAKING_MAX: usize = 20;
+/// The number of files and memories that the question names.
+const SOURCES_NAMED_MAX: usize = 20;
 
-/// Trusts a folder, or no longer, or lists those that are trusted.
+/// Trusts a folder, stops trusting it, or lists the trusted folders.
 pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     if args.list {
         return list(app).await;
     }
     let folder = match (&args.dir, &app.binding.project_dir) {
         (Some(dir), _) => app::current_folder().unwrap_or_default().join(dir),
-        (None, Some(here)) => {
-            Checkout::find(here).map_or_else(|| here.clone(), |checkout| checkout.root)
+        (None, Some(project)) => {
+            Checkout::find(project).map_or_else(|| project.clone(), |checkout| checkout.root)
         }
         (None, None) => return Err(Failure::usage("there is no current folder to trust")),
     };
@@ -32,15 +32,15 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         let removed = app.finish_write("writing", trusted.remove(&folder)).await?;
         (folder, removed)
     } else {
-        let speaks = instruction_sources(app, &folder).await?;
-        let asks = !speaks.is_empty() && !app.output.json;
+        let sources = instruction_sources(app, &folder).await?;
+        let asks = !sources.is_empty() && !app.output.json;
         if asks && !args.yes && ask::can_ask(app) {
-            if !ask::confirm_about(app, &speaks, "Trust it?").await? {
+            if !ask::confirm_about(app, &sources, "Trust it?").await? {
                 app.output.note("nothing was written");
                 return Ok(Status::Refused);
             }
         } else if asks {
-            app.output.note(speaks.trim_end());
+            app.output.note(sources.trim_end());
         }
         app.finish_write("writing", trusted.add(&folder)).await?
     };
@@ -53,7 +53,7 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     app.output.note(&match (args.remove, changed) {
         (false, true) => format!("{shown} is trusted"),
         (false, false) => format!("{shown} is trusted already"),
-        (true, true) => format!("{shown} is trusted no longer"),
+        (true, true) => format!("{shown} is no longer trusted"),
         (true, false) => format!("{shown} was not in the list"),
     });
     if args.remove {
@@ -61,7 +61,7 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         if let Some(above) = above.iter().find(|above| is_below(&path, above)) {
             let above = above.display().to_string();
             let above = sanitize::line(&above);
-            app.output.warning(&format!("it is trusted all the same, since {above} is"));
+            app.output.warning(&format!("it is still trusted, since {above} is"));
         }
     }
     if args.remove && !changed {
@@ -70,36 +70,38 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Says what of a folder reaches models once it is trusted: context files, and memories that nobody here reviewed. Empty if
-/// there is nothing.
+/// Returns a list of the context files and unreviewed memories of a folder that models get once it is trusted. Empty if
+/// there are none.
 async fn instruction_sources(app: &App, folder: &Path) -> Result<String, Failure> {
-    let Some(here) = app.binding.project_dir.clone().filter(|here| is_below(here, folder)) else {
-        return Ok("its context files will instruct models, and its memories are shown to them\n"
-            .to_owned());
+    let project = app.binding.project_dir.clone().filter(|project| is_below(project, folder));
+    let Some(project) = project else {
+        return Ok(
+            "models will get its context files as instructions, and its memories\n".to_owned()
+        );
     };
     let files = app.context_files_with(&AllowRules::default())?;
     let memories = app.memories();
-    let speaking =
+    let content =
         app.wait_with_progress("listing", app.engine.untrusted_content(&files, &memories)).await?;
     let mut text = TextBuffer::default();
-    let mut lines: Vec<String> = speaking
+    let mut lines: Vec<String> = content
         .files
         .iter()
         .map(|path| {
-            let path = path.strip_prefix(&here).unwrap_or(path);
+            let path = path.strip_prefix(&project).unwrap_or(path);
             format!("{}  instructs models", sanitize::line(&path.display().to_string()))
         })
         .collect();
-    lines.extend(speaking.memories.iter().map(|one| {
-        let (path, description) = (short_path(&one.path), sanitize::line(&one.description));
+    lines.extend(content.memories.iter().map(|memory| {
+        let (path, description) = (short_path(&memory.path), sanitize::line(&memory.description));
         format!("{}  {description}", sanitize::line(&path))
     }));
-    let more = lines.len().saturating_sub(SPEAKING_MAX);
-    lines.truncate(SPEAKING_MAX);
+    let more = lines.len().saturating_sub(SOURCES_NAMED_MAX);
+    lines.truncate(SOURCES_NAMED_MAX);
     if lines.is_empty() {
         return Ok(String::new());
     }
-    text.line(format_args!("trusted, these are shown to models without being asked for:"));
+    text.line(format_args!("once it is trusted, models get these without asking for them:"));
     for line in lines {
         text.line(format_args!("  {line}"));
     }

@@ -1,4 +1,4 @@
-//! `lukasa ui`: the page for people, in a browser.
+//! `lukasa ui`: opens the web page in a browser, and starts a daemon if none runs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,8 +13,10 @@ use crate::args::{DEFAULT_PORT, Ui};
 use crate::daemon::{self, DaemonRecord};
 use crate::exit::{Failure, Status};
 
-/// How long to wait before looking again whether a daemon has started, and how often.
+/// The interval of polls for a starting daemon.
 const START_POLL: Duration = Duration::from_millis(50);
+
+/// The maximum number of polls for a starting daemon.
 const START_POLLS: usize = 200;
 
 /// Opens the page; starts a daemon if none runs.
@@ -22,45 +24,45 @@ pub(crate) async fn run(app: &App, args: &Ui) -> Result<Status, Failure> {
     let state = &app.folders.state;
     let running = find_entry(state).await?;
     let started = running.is_none();
-    let (place, ticket) = if let Some(running) = running {
+    let (daemon, ticket) = if let Some(running) = running {
         running
     } else {
         start(app)?;
         app.wait_with_progress("starting a daemon", wait_for_start(state)).await?
     };
-    // A fragment reaches no server and no log; a ticket is good once, for a minute.
-    let url = format!("{}/ui/#ticket={ticket}", place.url);
+    // A fragment is not sent to servers and so not logged; a ticket is valid once, for a minute.
+    let url = format!("{}/ui/#ticket={ticket}", daemon.url);
     if app.output.json {
-        app.output.value(&json!({ "url": url, "pid": place.pid, "started": started }))?;
+        app.output.value(&json!({ "url": url, "pid": daemon.pid, "started": started }))?;
     } else {
         if started {
-            let (pid, url) = (place.pid, &place.url);
+            let (pid, url) = (daemon.pid, &daemon.url);
             app.output.note(&format!(
-                "a daemon was started: {url}, process {pid}; it runs until you end it"
+                "started a daemon: {url}, process {pid}; it runs until you stop it"
             ));
         }
         if args.print {
             app.output.text(&format!("{url}\n"))?;
         } else {
-            app.output.note(&format!("open {url} within a minute, if no browser does"));
+            app.output.note(&format!("if no browser opens, open {url} within a minute"));
         }
     }
     if !args.print
         && let Err(error) = open::that_detached(&url)
     {
-        app.output.warning(&format!("no browser could be opened: {error}"));
+        app.output.warning(&format!("cannot open a browser: {error}"));
     }
     Ok(Status::Done)
 }
 
-/// Returns the daemon of a state folder with a ticket for its page; `None` if there is none that answers.
+/// Returns the daemon of a state folder with a ticket for its page; `None` if no daemon answers.
 async fn find_entry(state: &Path) -> Result<Option<(DaemonRecord, String)>, Failure> {
-    let Some(place) = daemon::find(state) else { return Ok(None) };
-    match place.client()?.ui_ticket().await {
-        Ok(ticket) => Ok(Some((place, ticket.ticket))),
+    let Some(daemon) = daemon::find(state) else { return Ok(None) };
+    match daemon.client()?.ui_ticket().await {
+        Ok(ticket) => Ok(Some((daemon, ticket.ticket))),
         Err(ClientError::Unreachable(_)) => Ok(None),
         Err(error) => Err(Failure::from(error)
-            .help(format!("the daemon at {} may be older than this program", place.url))),
+            .help(format!("the daemon at {} may be older than this program", daemon.url))),
     }
 }
 
@@ -68,7 +70,7 @@ async fn find_entry(state: &Path) -> Result<Option<(DaemonRecord, String)>, Fail
 fn start(app: &App) -> Result<(), Failure> {
     let mut command = Command::new(this_program()?);
     command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Where somebody else has the port, another one does.
+    // If another program uses the default port, any free port is used.
     if std::net::TcpListener::bind(("127.0.0.1", DEFAULT_PORT)).is_err() {
         command.args(["--port", "0"]);
     }
@@ -78,7 +80,7 @@ fn start(app: &App) -> Result<(), Failure> {
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt as _;
-        // Ctrl-C in this terminal is not meant for it.
+        // Ctrl-C in this terminal must not stop the daemon.
         command.process_group(0);
     }
     let started = command.spawn();
@@ -89,11 +91,11 @@ fn start(app: &App) -> Result<(), Failure> {
 /// Waits for a daemon that is starting.
 async fn wait_for_start(state: &Path) -> Result<(DaemonRecord, String), Failure> {
     for _ in 0..START_POLLS {
-        if let Some(entered) = find_entry(state).await? {
-            return Ok(entered);
+        if let Some(entry) = find_entry(state).await? {
+            return Ok(entry);
         }
         tokio::time::sleep(START_POLL).await;
     }
-    Err(Failure::new(MemoryErrorCode::StorageFailed, "a daemon was started and does not answer")
-        .help("`lukasa serve` in a terminal says why"))
+    Err(Failure::new(MemoryErrorCode::StorageFailed, "the started daemon does not answer")
+        .help("run `lukasa serve` in a terminal to see the error"))
 }

@@ -1,4 +1,4 @@
-//! `lukasa undo`: taking changes back.
+//! `lukasa undo`: undoes one change, the changes of a task, or those of a time range.
 
 use std::collections::BTreeMap;
 
@@ -13,54 +13,54 @@ use crate::commands::{ask, history, report_warnings, warning_values};
 use crate::exit::{Failure, Status};
 use crate::render::{change, counted, short_path};
 
-/// How many changes are read at once while one is looked for that was made through Lukasa.
+/// The number of changes read at a time in the search for the last one made through Lukasa.
 const CHANGES_READ_AT_ONCE: usize = 100;
 
-/// Takes changes back. Several at once are shown first, and so is the last one; then a person is asked.
+/// Undoes changes. Several changes, and the last one, are shown before the question.
 pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
     if !args.dry_run {
-        ask::require_consent(app, args.consent, "undo", "takes changes back")?;
+        ask::require_consent(app, args.consent, "undo", "changes memories")?;
     }
     let asks = !args.dry_run && !args.consent.yes;
     let memories = app.memories();
-    let (target, goes_on) = if let Some(target) = target(args)? {
+    let (target, is_confirmed) = if let Some(target) = target(args)? {
         let several = !matches!(target, UndoTarget::Change(_));
-        let goes_on = !(asks && several) || confirm_undo_all(app, &memories, &target).await?;
-        (target, goes_on)
+        let is_confirmed = !(asks && several) || confirm_undo_all(app, &memories, &target).await?;
+        (target, is_confirmed)
     } else {
         let last = last_change(app, &memories).await?;
-        let goes_on = !asks || confirm_undo(app, &memories, &last).await?;
-        (UndoTarget::Change(last.id), goes_on)
+        let is_confirmed = !asks || confirm_undo(app, &memories, &last).await?;
+        (UndoTarget::Change(last.id), is_confirmed)
     };
-    if !goes_on {
+    if !is_confirmed {
         app.output.note("nothing was undone");
         return Ok(Status::Refused);
     }
     let (dry, verb) =
-        if args.dry_run { (DryRun::Yes, "would take back") } else { (DryRun::No, "took back") };
+        if args.dry_run { (DryRun::Yes, "would undo") } else { (DryRun::No, "undid") };
     let undone = undo(app, &memories, &target, dry).await?;
     report(app, &undone, verb)
 }
 
-/// Says which changes go, and asks whether to take them back.
+/// Lists the changes, and asks whether to undo them.
 async fn confirm_undo_all(
     app: &App,
     memories: &Memories,
     target: &UndoTarget,
 ) -> Result<bool, Failure> {
     let plan = undo(app, memories, target, DryRun::Yes).await?;
-    app.output.note(&sentence(&plan, "This takes back"));
+    app.output.note(&sentence(&plan, "This undoes"));
     report_remaining(app, &plan);
-    ask::confirm(app, "Go on?").await
+    ask::confirm(app, "Continue?").await
 }
 
-/// Returns the last change that was made through Lukasa. What an editor or git did is noticed late, and is not what a
-/// person means by the last thing done here; its number takes it back.
+/// Returns the last change made through Lukasa. External edits are skipped: they are recorded late, and a user does not
+/// mean them by the last change. They can be undone by number.
 async fn last_change(app: &App, memories: &Memories) -> Result<MemoryChange, Failure> {
     let mut query = ChangesQuery { max: CHANGES_READ_AT_ONCE, ..ChangesQuery::default() };
     loop {
         let newest =
-            app.wait_with_progress("looking for changes", memories.changes(&query)).await?;
+            app.wait_with_progress("searching for changes", memories.changes(&query)).await?;
         query.before = newest.last().map(|change| change.id);
         let is_last = newest.len() < query.max;
         let found = newest.into_iter().find(|change| change.kind != ChangeKind::Outside);
@@ -68,15 +68,14 @@ async fn last_change(app: &App, memories: &Memories) -> Result<MemoryChange, Fai
             return Ok(found);
         }
         if is_last {
-            let why = "there is no change in history that could be taken back";
-            return Err(Failure::new(MemoryErrorCode::NotFound, why).help(
-                "what an editor or git did is taken back by its number: `lukasa log` has it",
-            ));
+            let message = "no change to undo in history";
+            return Err(Failure::new(MemoryErrorCode::NotFound, message)
+                .help("an edit by another program is undone by its number, from `lukasa log`"));
         }
     }
 }
 
-/// Shows a change as `lukasa show` does, and asks whether to take it back.
+/// Shows a change like `lukasa show`, and asks whether to undo it.
 async fn confirm_undo(
     app: &App,
     memories: &Memories,
@@ -87,8 +86,8 @@ async fn confirm_undo(
     let heading = change::heading(memories, last, now(), look);
     let about = format!("{heading}\n{}\n", change::diffs(&diffs, look));
     let question = match last.undoes {
-        Some(undone) => format!("Take back change {}, and so do change {undone} again?", last.id),
-        None => format!("Take back change {}?", last.id),
+        Some(undone) => format!("Undo change {}, which redoes change {undone}?", last.id),
+        None => format!("Undo change {}?", last.id),
     };
     ask::confirm_about(app, &about, &question).await
 }
@@ -105,7 +104,7 @@ async fn undo(
     Ok(undone)
 }
 
-/// Returns what is to be taken back; `None` is the last change.
+/// Returns the changes to undo from the arguments; `None` is the last change.
 fn target(args: &Undo) -> Result<Option<UndoTarget>, Failure> {
     if let Some(change) = args.change {
         return Ok(Some(UndoTarget::Change(ChangeId(change))));
@@ -118,8 +117,9 @@ fn target(args: &Undo) -> Result<Option<UndoTarget>, Failure> {
         (Some(since), until) => {
             Ok(Some(UndoTarget::Span { since, until: until.unwrap_or_else(now) }))
         }
-        (None, Some(_)) => Err(Failure::usage("an undo until some time needs a beginning")
-            .help("give `--since TIME` too")),
+        (None, Some(_)) => {
+            Err(Failure::usage("`--until` needs `--since`").help("add `--since TIME`"))
+        }
     }
 }
 
@@ -136,12 +136,13 @@ fn report(app: &App, undone: &UndoReport, verb: &str) -> Result<Status, Failure>
     if app.output.json {
         let undone_ids: Vec<_> = undone.undone.iter().map(|id| id.0).collect();
         let paths: Vec<_> = undone.paths.iter().map(ToString::to_string).collect();
-        let left = undone.elsewhere.iter();
-        let left: Vec<_> =
-            left.map(|one| json!({ "change": one.change.0, "identity": one.identity })).collect();
+        let remaining = undone.elsewhere.iter();
+        let remaining: Vec<_> = remaining
+            .map(|other| json!({ "change": other.change.0, "identity": other.identity }))
+            .collect();
         app.output.value(&json!({
             "change": undone.change.map(|id| id.0), "undone": undone_ids, "paths": paths,
-            "warnings": warning_values(&undone.warnings), "left": left,
+            "warnings": warning_values(&undone.warnings), "left": remaining,
         }))?;
         return Ok(status(undone));
     }
@@ -155,12 +156,12 @@ fn report(app: &App, undone: &UndoReport, verb: &str) -> Result<Status, Failure>
     Ok(status(undone))
 }
 
-/// What is left elsewhere needs a person's attention.
+/// Returns the exit status: changes that remain in other roots need attention.
 fn status(undone: &UndoReport) -> Status {
     if undone.elsewhere.is_empty() { Status::Done } else { Status::Refused }
 }
 
-/// Says which changes of a task stay as they are, and how to take them back.
+/// Warns of the changes of a task that were not undone, with the command that undoes them.
 fn report_remaining(app: &App, undone: &UndoReport) {
     let mut by_owner: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for ChangeInOtherRoot { change, identity } in &undone.elsewhere {
@@ -181,12 +182,12 @@ fn report_remaining(app: &App, undone: &UndoReport) {
                 format!("run the same command with `--workspace-id {id}`"),
             ),
             _ => (
-                "memories that are not open here".to_owned(),
-                "run the same command where they are".to_owned(),
+                "memories that are not mounted here".to_owned(),
+                "run the same command in their folder".to_owned(),
             ),
         };
         app.output.warning(&format!(
-            "{noun} {} of this task {is} in {whose} and {was} not taken back; to do that, {how}",
+            "{noun} {} of this task {is} in {whose} and {was} not undone; to undo, {how}",
             changes.join(", ")
         ));
     }

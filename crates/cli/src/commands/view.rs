@@ -1,4 +1,4 @@
-//! `lukasa view`: the text of a memory.
+//! `lukasa view`: prints the text of a memory, or some of its lines.
 
 use engine::{Memories, StoreError};
 use memory::command::{CommandError, MemoryCommand, Reply, ViewRange};
@@ -20,7 +20,7 @@ pub(crate) async fn run(app: &App, args: &View) -> Result<Status, Failure> {
         (Err(StoreError::Refused(refusal @ CommandError::OutgrewCap { .. })), lines) => {
             return match lines {
                 Some(range) => part(app, &memories, path, range).await,
-                None => Err(Failure::from(refusal).help("`--lines A:B` shows a part of it")),
+                None => Err(Failure::from(refusal).help("print a part of it with `--lines A:B`")),
             };
         }
         (read, _) => read?,
@@ -57,7 +57,7 @@ pub(crate) async fn run(app: &App, args: &View) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Prints some lines of a file that outgrew the cap, which is never read as a whole.
+/// Prints some lines of a file over the size limit, which is never read as a whole.
 async fn part(
     app: &App,
     memories: &Memories,
@@ -72,7 +72,7 @@ async fn part(
         Reply::Done { text, .. } => text,
         Reply::Refused(refusal) => return Err(refusal.into()),
     };
-    // Below its heading the reply has each line with its number and a tab before it.
+    // The reply is a heading, then each line after its number and a tab.
     let mut lines = TextBuffer::default();
     for line in text.lines().skip(1) {
         lines.line(line.split_once('\t').map_or(line, |(_, line)| line));
@@ -86,20 +86,20 @@ async fn part(
     Ok(Status::Done)
 }
 
-/// Returns the lines of a range; the end of the text is an end, its beginning beyond it is not.
+/// Returns the lines of a range. A last line beyond the end is allowed; a first line beyond it is an error.
 fn cut(text: &str, range: LineRange) -> Result<&str, Failure> {
     let mut start = None;
     let mut end = text.len();
-    let mut at = 0;
+    let mut offset = 0;
     let mut lines = 0;
     for line in text.split_inclusive('\n') {
         lines += 1;
         if lines == range.first {
-            start = Some(at);
+            start = Some(offset);
         }
-        at += line.len();
+        offset += line.len();
         if Some(lines) == range.last {
-            end = at;
+            end = offset;
         }
     }
     match start {
@@ -116,11 +116,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_as_they_are() {
+    fn a_range_of_lines_is_cut_with_its_line_ends() {
         fn check(text: &str, range: &str, expected: Result<&str, &str>) {
             let cut = match cut(text, range.parse().unwrap()) {
                 Ok(cut) => Ok(cut),
-                Err(Failure::Message(told)) => Err(told.message),
+                Err(Failure::Message(error)) => Err(error.message),
                 Err(other) => panic!("{other:?}"),
             };
             assert_eq!(cut, expected.map_err(str::to_owned), "{text:?} {range}");

@@ -1,4 +1,4 @@
-//! `lukasa workspace`: the workspaces of this host.
+//! `lukasa workspace`: lists and removes the workspaces of this host.
 
 use engine::{Caller, HostWorkspace, WorkspaceId, WorkspaceRemoval, WorkspaceRemovalError};
 use memory::command::view::human_size;
@@ -34,51 +34,59 @@ async fn list(app: &App) -> Result<Status, Failure> {
             Column::right("SIZE").styled(FAINT),
             Column::left("WORKTREE"),
         ];
-        let row = |one: &HostWorkspace| {
-            let (id, memories) = (one.id.to_string(), one.memories.to_string());
-            vec![id, memories, human_size(one.bytes), worktree(one)]
+        let row = |workspace: &HostWorkspace| {
+            let (id, memories) = (workspace.id.to_string(), workspace.memories.to_string());
+            vec![id, memories, human_size(workspace.bytes), worktree(workspace)]
         };
         table::aligned(&columns, found.iter().map(row), app.output.style)
     } else {
-        let line = |one: &HostWorkspace| {
-            format!("{}\t{}\t{}\t{}\n", one.id, one.memories, one.bytes, worktree(one))
+        let line = |workspace: &HostWorkspace| {
+            format!(
+                "{}\t{}\t{}\t{}\n",
+                workspace.id,
+                workspace.memories,
+                workspace.bytes,
+                worktree(workspace)
+            )
         };
         found.iter().map(line).collect()
     };
     app.output.text(&text)?;
     if found.is_empty() {
         app.output
-            .note("no workspace has memories yet; `lukasa create workspace/NAME.md` makes one");
+            .note("no workspace has memories yet; `lukasa create workspace/NAME.md` creates one");
     }
     Ok(Status::Done)
 }
 
-fn value(one: &HostWorkspace) -> Value {
+fn value(workspace: &HostWorkspace) -> Value {
     json!({
-        "id": one.id.to_string(),
-        "checkout": one.checkout.as_ref().map(|folder| folder.display().to_string()),
-        "checkout_exists": one.checkout_exists,
-        "memories": one.memories,
-        "bytes": one.bytes,
+        "id": workspace.id.to_string(),
+        "checkout": workspace.checkout.as_ref().map(|folder| folder.display().to_string()),
+        "checkout_exists": workspace.checkout_exists,
+        "memories": workspace.memories,
+        "bytes": workspace.bytes,
     })
 }
 
-/// Returns the folder of the worktree, for people.
-fn worktree(one: &HostWorkspace) -> String {
-    let Some(folder) = &one.checkout else { return "none, named by --workspace-id".to_owned() };
-    let gone = if one.checkout_exists { "" } else { " (no longer exists)" };
+/// Returns the folder of the worktree as text.
+fn worktree(workspace: &HostWorkspace) -> String {
+    let Some(folder) = &workspace.checkout else {
+        return "none, named by --workspace-id".to_owned();
+    };
+    let gone = if workspace.checkout_exists { "" } else { " (no longer exists)" };
     format!("{}{gone}", sanitize::line(&folder.display().to_string()))
 }
 
 async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
     let found = app.engine.workspaces().await?;
     let chosen: Vec<&HostWorkspace> = if args.gone {
-        found.iter().filter(|one| one.checkout_was_removed()).collect()
+        found.iter().filter(|workspace| workspace.checkout_was_removed()).collect()
     } else {
         let mut chosen =
             args.ids.iter().map(|id| find_workspace(&found, id)).collect::<Result<Vec<_>, _>>()?;
-        chosen.sort_by_key(|one| one.id.to_string());
-        chosen.dedup_by(|one, other| one.id == other.id);
+        chosen.sort_by_key(|workspace| workspace.id.to_string());
+        chosen.dedup_by(|workspace, other| workspace.id == other.id);
         chosen
     };
     if !confirm_remove(app, args, &chosen).await? {
@@ -86,10 +94,11 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
         return Ok(Status::Refused);
     }
     let (mut removals, mut failed) = (Vec::new(), None);
-    for one in &chosen {
+    for workspace in &chosen {
         // Boxed, since the future of a removal is too large for the stack of its callers.
-        let removal = Box::pin(app.engine.remove_workspace(&one.id, Caller::person("cli"), &[]));
-        // Also after a failure, the folders that are gone already are named.
+        let removal =
+            Box::pin(app.engine.remove_workspace(&workspace.id, Caller::person("cli"), &[]));
+        // After a failure the loop ends, and the folders that were removed before are still reported.
         let removal = match app.finish_write("removing", removal).await {
             Ok(removal) => removal,
             Err(error) => {
@@ -97,9 +106,9 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
                 break;
             }
         };
-        report(app, &one.id, &removal);
+        report(app, &workspace.id, &removal);
         removals.push(json!({
-            "id": one.id.to_string(),
+            "id": workspace.id.to_string(),
             "memories": removal.memories.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "change": removal.change.map(|change| change.0),
             "remaining_folder": removal.remaining_folder,
@@ -108,7 +117,7 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
     if app.output.json {
         app.output.value(&json!({ "removed": removals }))?;
     } else if chosen.is_empty() {
-        app.output.note("every worktree that has a workspace still exists");
+        app.output.note("no workspace to remove: the worktrees of all workspaces exist");
     }
     failed.map_or(Ok(Status::Done), |error| Err(error.into()))
 }
@@ -117,11 +126,11 @@ fn find_workspace<'a>(
     found: &'a [HostWorkspace],
     id: &WorkspaceId,
 ) -> Result<&'a HostWorkspace, Failure> {
-    let known = found.iter().find(|one| one.id == *id);
-    known.ok_or_else(|| WorkspaceRemovalError::NotFound(id.clone()).into())
+    let workspace = found.iter().find(|workspace| workspace.id == *id);
+    workspace.ok_or_else(|| WorkspaceRemovalError::NotFound(id.clone()).into())
 }
 
-/// Asks before memories go. Where no person can be asked, that is a failure.
+/// Asks before memories are removed. If no question can be asked, this fails.
 async fn confirm_remove(
     app: &App,
     args: &WorkspaceRm,
@@ -130,7 +139,7 @@ async fn confirm_remove(
     if args.yes || chosen.is_empty() {
         return Ok(true);
     }
-    let memories = chosen.iter().map(|one| one.memories).sum();
+    let memories = chosen.iter().map(|workspace| workspace.memories).sum();
     let what = format!(
         "{} with {}",
         counted(chosen.len(), "workspace", "workspaces"),
@@ -138,9 +147,9 @@ async fn confirm_remove(
     );
     if !ask::can_ask(app) {
         return Err(Failure::usage(format!("this removes {what}"))
-            .help("`-y` removes without asking; `lukasa --workspace-id ID undo CHANGE` brings memories back"));
+            .help("use `-y` to skip the question; `lukasa --workspace-id ID undo CHANGE` restores memories"));
     }
-    let ids: Vec<_> = chosen.iter().map(|one| one.id.to_string()).collect();
+    let ids: Vec<_> = chosen.iter().map(|workspace| workspace.id.to_string()).collect();
     ask::confirm(app, &format!("Remove {what} ({})?", ids.join(", "))).await
 }
 
@@ -148,13 +157,14 @@ fn report(app: &App, id: &WorkspaceId, removal: &WorkspaceRemoval) {
     let memories = counted(removal.memories.len(), "memory", "memories");
     app.output.note(&match removal.change {
         Some(change) => format!(
-            "removed the workspace {id} with {memories}; `lukasa --workspace-id {id} undo {change}` brings them back"
+            "removed the workspace {id} with {memories}; `lukasa --workspace-id {id} undo {change}` restores them"
         ),
         None => format!("removed the workspace {id}, which had no memories"),
     });
     if let Some(folder) = &removal.remaining_folder {
         let folder = sanitize::line(&folder.display().to_string()).into_owned();
-        app.output.warning(&format!("{folder} stays: files that are not memories are in it"));
+        app.output
+            .warning(&format!("{folder} was not removed: it holds files that are not memories"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The commands that change one memory at once, and pins.
+//! `lukasa create`, `replace`, `insert`, `rm`, `mv`, `pin` and `unpin`.
 
 use engine::{Memories, Unreviewed};
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
@@ -15,7 +15,7 @@ use crate::commands::{CommandOutcome, PathKind, ask, listing, path_kind, with_ch
 use crate::exit::{Failure, Status};
 use crate::render::{counted, short_path};
 
-/// Makes a memory.
+/// Creates a memory.
 pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
     let memories = app.memories_with(&args.allow_rules)?;
     let path = memory_path(app, &args.path)?;
@@ -28,7 +28,7 @@ pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
     done.report(app, &format!("created {}", short_path(&path)), &path)
 }
 
-/// Replaces a text.
+/// Replaces a text in a memory.
 pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure> {
     let memories = app.memories_with(&args.allow_rules)?;
     let path = app.path(&args.path)?;
@@ -38,14 +38,13 @@ pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure>
     done.report(app, &format!("edited {}", short_path(&path)), &path)
 }
 
-/// Adds lines.
+/// Adds lines to a memory.
 pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
     let memories = app.memories_with(&args.allow_rules)?;
     let path = app.path(&args.path)?;
     let Some(insert_text) = text(args.text).await? else {
-        return Err(
-            Failure::usage("nothing to insert").help("give the text as an argument or pipe it in")
-        );
+        return Err(Failure::usage("nothing to insert")
+            .help("pass the text as an argument or through a pipe"));
     };
     let command = MemoryCommand::Insert { path: path.clone(), insert_line: args.line, insert_text };
     let done = apply(app, &memories, command).await?;
@@ -87,13 +86,13 @@ pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Asks before a folder goes.
+/// Asks before a folder is deleted.
 async fn confirm_delete(
     app: &App,
     memories: &Memories,
     path: &MemoryPath,
 ) -> Result<bool, Failure> {
-    // A root is refused by the store, with its own words.
+    // The store refuses to delete a root.
     if path.relative().is_none() || path_kind(memories, path).await? == PathKind::Memory {
         return Ok(true);
     }
@@ -125,8 +124,8 @@ pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
     )
 }
 
-/// Moves a memory or folder to another scope, as one change. Pins go with it, usage starts anew. A change has one trust,
-/// so the memories of a folder get the least that one of them had.
+/// Moves a memory or folder to another scope, as one change. Pins are moved too; usage restarts at zero. A change has
+/// one trust, so all memories of a folder get the lowest trust of one of them.
 async fn move_across(
     app: &App,
     args: &Mv,
@@ -139,7 +138,7 @@ async fn move_across(
     let memories = app.memories();
     let listing = listing(&memories, Some(old_path)).await?;
     if listing.omitted > 0 {
-        let what = format!("{} holds more memories than are moved at once", short_path(old_path));
+        let what = format!("{} holds too many memories for one move", short_path(old_path));
         return Err(
             Failure::new(MemoryErrorCode::TooLarge, what).help("move its folders one by one")
         );
@@ -179,10 +178,10 @@ async fn move_across(
     )
 }
 
-/// Returns the least trust of some memories. What history does not know was written outside.
+/// Returns the lowest trust of some memories. A memory without history was written outside of Lukasa.
 async fn least_trust(memories: &Memories, paths: &[&MemoryPath]) -> Result<Trust, Failure> {
-    let known = authorships(memories, paths.iter().copied()).await?;
-    let trust = |path: &&MemoryPath| known.get(*path).map_or(Trust::Outside, |one| one.trust);
+    let origins = authorships(memories, paths.iter().copied()).await?;
+    let trust = |path: &&MemoryPath| origins.get(*path).map_or(Trust::Outside, |one| one.trust);
     Ok(paths.iter().map(trust).min().unwrap_or(Trust::Person))
 }
 
@@ -191,7 +190,7 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
     let memories = app.memories();
     let paths =
         args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
-    // All are looked at before the first pin is set, so that a typing error sets none.
+    // All paths are checked before the first pin is set, so that a typing error sets none.
     for path in &paths {
         if path_kind(&memories, path).await? == PathKind::Folder {
             return Err(CommandError::NotAFile { path: path.clone() }.into());
@@ -208,7 +207,7 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
         if pinned && unreviewed.get(path).is_some_and(|why| *why != Unreviewed::Marked) {
             let path = short_path(path);
             app.output.warning(&format!(
-                "{path} is kept out of context until somebody reviewed it: `lukasa accept {path}`"
+                "{path} is left out of context until it is reviewed: `lukasa accept {path}`"
             ));
         }
         results.push(json!({ "path": path.to_string(), "pinned": pinned, "changed": changed }));
@@ -228,7 +227,7 @@ async fn apply(
     CommandOutcome::from_reply(app.finish_write("writing", memories.apply(command, &call)).await?)
 }
 
-/// Reads the path of a memory that is to be made: a slash at its end is a slip.
+/// Parses the path of a new memory; a slash at its end is an error.
 fn memory_path(app: &App, text: &str) -> Result<MemoryPath, Failure> {
     let path = app.path(text)?;
     if text.trim().ends_with('/') {
@@ -239,11 +238,11 @@ fn memory_path(app: &App, text: &str) -> Result<MemoryPath, Failure> {
     Ok(path)
 }
 
-/// Takes the text from the argument or from stdin; `None` when a person is at the terminal.
+/// Returns the text from the argument or from stdin; `None` if stdin is a terminal.
 async fn text(argument: Option<String>) -> Result<Option<String>, Failure> {
     let is_typed = argument.as_ref().is_some_and(|text| text != "-");
     let text = ask::text(argument).await?;
-    // What is typed as an argument has no final newline, and a file wants one.
+    // A text that is typed as an argument has no final newline, but a file should have one.
     let ends = |text: &str| !is_typed || text.is_empty() || text.ends_with('\n');
     Ok(text.map(|text| if ends(&text) { text } else { text + "\n" }))
 }
@@ -253,6 +252,6 @@ async fn from_editor(app: &App, path: &MemoryPath) -> Result<String, Failure> {
     match editor::open(app, name, "").await? {
         EditorExit::Text(text) if !text.trim().is_empty() => Ok(text),
         EditorExit::Text(_) => Err(Failure::usage("the text is empty; nothing was written")),
-        EditorExit::NoText(_) => Err(Failure::usage("what the editor left is not UTF-8 text")),
+        EditorExit::NoText(_) => Err(Failure::usage("the edited text is not UTF-8")),
     }
 }

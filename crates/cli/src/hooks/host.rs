@@ -1,11 +1,11 @@
-//! The agents whose hooks are understood, and what their documentation says of them.
+//! The agents with supported hooks, and the format of each.
 //!
-//! What is not documented was seen of the version that is named.
+//! The formats follow the documentation of the agents. Undocumented behavior was observed in the version that is named.
 
 use clap::ValueEnum;
 use protocol::conversation::AgentHost;
 
-/// An agent whose hooks are understood.
+/// An agent with supported hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HookHost {
     /// Claude Code
@@ -24,66 +24,66 @@ pub(crate) enum HookHost {
     Opencode,
 }
 
-/// Something that happens in a session.
+/// An event in a session of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HookEvent {
-    /// A session begins, goes on or starts anew
+    /// A session starts, is resumed or is cleared
     SessionStart,
-    /// A person asked for something
+    /// The user sent a prompt
     UserPrompt,
-    /// A tool did something
+    /// A tool has finished
     PostToolUse,
-    /// The conversation is about to be shortened
+    /// The conversation is about to be compacted
     PreCompact,
-    /// A turn ended
+    /// A turn has ended
     Stop,
-    /// A session ends
+    /// A session has ended
     SessionEnd,
 }
 
-/// What an agent's documentation says about its hooks.
+/// The format and the limits of an agent's hooks.
 #[derive(Debug)]
 pub(crate) struct HookFormat {
-    /// What it calls our events; what is not here it does not tell.
+    /// The agent's names of events; it does not report events that are not listed.
     pub(crate) names: &'static [(HookEvent, &'static str)],
-    /// Which of them may be answered with a text for the model.
+    /// The events whose answer may hold a text for the model.
     pub(crate) answerable: &'static [HookEvent],
-    /// How long such a text may be, in bytes, before the agent cuts it or puts it elsewhere.
+    /// The maximum length of such a text in bytes. The agent truncates longer texts or moves them to a file.
     pub(crate) text_bytes_max: usize,
-    /// Which context files it shows its model itself.
+    /// The context files that the agent loads itself.
     pub(crate) context_files: &'static [&'static str],
-    /// How many of its units a second has, in which it counts time limits.
+    /// The unit of the agent's time limits, as a number per second.
     pub(crate) units_per_second: u64,
-    /// Where it reads the text of an answer.
+    /// The place of the text in an answer.
     pub(crate) answer_placement: AnswerPlacement,
     /// Whether hooks have names.
     pub(crate) has_names: bool,
-    /// What the model is shown when a session is resumed.
+    /// The content for the model when a session is resumed.
     pub(crate) resume_content: ResumeContent,
 }
 
-/// Where an agent reads the text of an answer.
+/// The place of the text in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerPlacement {
-    /// Beside the name of the event, in `hookSpecificOutput`.
+    /// In `hookSpecificOutput`, with the name of the event.
     HookSpecificOutput,
-    /// In this field. Such an agent may name no event in what it tells.
+    /// In this field. The input of such an agent may name no event.
     Field(&'static str),
 }
 
-/// What a model is shown when its session is resumed.
+/// The content for a model when its session is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResumeContent {
-    /// What it was given at the beginning, and what changed since: the agent did not keep it.
+    /// The opening text and the changes since: the agent did not keep the opening text.
     All,
-    /// What changed since: the agent kept the rest.
+    /// The changes since: the agent kept the opening text.
     Changes,
-    /// Nothing: the agent passes no answer on. Changes are told beside the next prompt.
+    /// Nothing: the agent ignores the answer. Changes are reported with the next prompt.
     Nothing,
 }
 
-/// Claude Code, as documented for its version 2.1. It cuts what a hook answers at 10,000 characters. After it shortened
-/// a conversation it tells `SessionStart` again.
+/// Claude Code, as documented for its version 2.1. It truncates answers of hooks at 10,000 characters. After it compacted
+/// a conversation it reports `SessionStart` again.
 const CLAUDE_CODE: HookFormat = HookFormat {
     names: &[
         (HookEvent::SessionStart, "SessionStart"),
@@ -102,8 +102,8 @@ const CLAUDE_CODE: HookFormat = HookFormat {
     resume_content: ResumeContent::Changes,
 };
 
-/// Codex CLI, as documented for its version 0.169. It tells of no end of a session. A text of more than 2,500 tokens,
-/// which it counts as four bytes each, is put into a file; the model sees its beginning and end.
+/// Codex CLI, as documented for its version 0.169. It does not report the end of a session. A text of more than 2,500
+/// tokens, counted as four bytes each, is moved to a file; the model sees its beginning and end.
 const CODEX: HookFormat = HookFormat {
     names: &[
         (HookEvent::SessionStart, "SessionStart"),
@@ -116,8 +116,8 @@ const CODEX: HookFormat = HookFormat {
     ..CLAUDE_CODE
 };
 
-/// Gemini CLI, as its version 0.61 documents them. It has names of its own, and counts in milliseconds. It waits neither
-/// for `PreCompress` nor for `SessionEnd`, and tells nothing after it shortened a conversation.
+/// Gemini CLI, as documented for its version 0.61. It has its own names of events, and counts in milliseconds. It waits
+/// neither for `PreCompress` nor for `SessionEnd`, and reports no event after it compacted a conversation.
 const GEMINI: HookFormat = HookFormat {
     names: &[
         (HookEvent::SessionStart, "SessionStart"),
@@ -135,14 +135,15 @@ const GEMINI: HookFormat = HookFormat {
     ..CLAUDE_CODE
 };
 
-/// Qwen Code, as its versions 0.15 and 0.24 document them: those of Claude Code, with names, and time limits that both
-/// take for milliseconds: the newer one counts in seconds below 1,000. A test runs the agent itself.
+/// Qwen Code, as documented for its versions 0.15 and 0.24. The events are those of Claude Code, and hooks have names.
+/// Both versions take our time limits as milliseconds; the newer one counts values below 1,000 as seconds. A test runs
+/// the agent itself.
 const QWEN: HookFormat =
     HookFormat { names: CLAUDE_CODE.names, context_files: &["QWEN.md", "AGENTS.md"], ..GEMINI };
 
-/// Copilot CLI, as its version 1.0.102 runs them. It names no event in what it tells, and reads a flat answer. When a
-/// session is resumed, the model keeps the block that the session began with and is not shown the answer to
-/// `sessionStart`. Of several answers to `userPromptSubmitted` only the last one reaches the model.
+/// Copilot CLI, as observed in its version 1.0.102. Its input names no event, and it reads a flat answer. When a session
+/// is resumed, the model keeps the opening text, and the agent ignores the answer to `sessionStart`. Of several answers
+/// to `userPromptSubmitted` only the last one reaches the model.
 const COPILOT: HookFormat = HookFormat {
     names: &[
         (HookEvent::SessionStart, "sessionStart"),
@@ -159,9 +160,9 @@ const COPILOT: HookFormat = HookFormat {
     ..CLAUDE_CODE
 };
 
-/// Cursor, as its documentation has them (<https://cursor.com/docs/agent/hooks>). It names a conversation, and the
-/// folders of its window in the place of one. An answer beside a prompt does not reach the model: what fits is handed
-/// over behind the next tool.
+/// Cursor, as documented (<https://cursor.com/docs/agent/hooks>). Its input names a conversation instead of a session,
+/// and the folders of its window instead of one folder. An answer to a prompt does not reach the model, so recalled
+/// memories are delivered after the next tool.
 const CURSOR: HookFormat = HookFormat {
     names: &[
         (HookEvent::SessionStart, "sessionStart"),
@@ -178,8 +179,8 @@ const CURSOR: HookFormat = HookFormat {
     ..CLAUDE_CODE
 };
 
-/// The plugin for opencode, as opencode 1.18.33 runs it: a file that `lukasa install` writes. It puts an answer into the
-/// person's message or behind a tool's result, which stay in the conversation.
+/// opencode, through the plugin that `lukasa install` writes; tested with version 1.18.33. The plugin adds an answer to
+/// the user's message or to the result of a tool, which stay in the conversation.
 const OPENCODE: HookFormat = HookFormat {
     names: &[
         (HookEvent::SessionStart, "chat.message"),
@@ -196,23 +197,23 @@ const OPENCODE: HookFormat = HookFormat {
 };
 
 impl HookHost {
-    /// Returns all of them as the daemon tells of them.
+    /// Returns all agents in the form of the HTTP API.
     pub(crate) fn all() -> Vec<AgentHost> {
-        let told = |host: &Self| {
-            let said = host.to_possible_value()?;
-            let title = said.get_help().map(ToString::to_string);
+        let agent_host = |host: &Self| {
+            let value = host.to_possible_value()?;
+            let title = value.get_help().map(ToString::to_string);
             let HookFormat { text_bytes_max, context_files, .. } = host.format();
             Some(AgentHost {
-                name: said.get_name().to_owned(),
-                title: title.unwrap_or_else(|| said.get_name().to_owned()),
+                name: value.get_name().to_owned(),
+                title: title.unwrap_or_else(|| value.get_name().to_owned()),
                 context_bytes_max: *text_bytes_max as u64,
                 context_files_loaded: context_files.iter().map(ToString::to_string).collect(),
             })
         };
-        Self::value_variants().iter().filter_map(told).collect()
+        Self::value_variants().iter().filter_map(agent_host).collect()
     }
 
-    /// Returns what its documentation says.
+    /// Returns the format of the agent's hooks.
     pub(crate) const fn format(self) -> &'static HookFormat {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
@@ -227,13 +228,13 @@ impl HookHost {
 }
 
 impl HookFormat {
-    /// Returns the agent's name of an event; `None` when it tells of no such thing.
+    /// Returns the agent's name of an event; `None` if it does not report the event.
     pub(crate) fn name(&self, event: HookEvent) -> Option<&'static str> {
-        self.names.iter().find(|(one, _)| *one == event).map(|(_, name)| *name)
+        self.names.iter().find(|(listed, _)| *listed == event).map(|(_, name)| *name)
     }
 }
 
-/// Returns the word for a value at the command line.
+/// Returns the name of a value on the command line.
 pub(crate) fn word(value: &impl ValueEnum) -> String {
     let value = value.to_possible_value().expect("no value is hidden from the command line");
     value.get_name().to_owned()

@@ -1,5 +1,6 @@
-//! Text for a model whose agent reads no answer to a prompt: it is kept until the next tool has answered, or the turn
-//! ends.
+//! Recalled text for models of agents that ignore the answer to a prompt.
+//!
+//! The text is kept in a file and delivered after the next tool, or dropped at the end of the turn.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,23 +13,23 @@ use crate::hooks::host::{HookEvent, HookFormat};
 use crate::hooks::wire::HookInput;
 use crate::{app, files};
 
-/// How long a text is kept of a session that ended without a word.
+/// The age at which the text of a session without an end event is deleted.
 const AGE_MAX: Duration = Duration::from_hours(24);
 
-/// How many hex digits of a digest tell one session from the others.
+/// The number of hex digits in the file name of a session.
 const DIGEST_CHARS: usize = 32;
 
-/// Returns what the agent is answered now, of what was found now and what was kept before.
+/// Returns the text to answer now, from the text found now and the text kept before.
 pub(super) fn deliver(
     format: &HookFormat,
-    told: &HookInput,
+    input: &HookInput,
     found: Option<String>,
 ) -> Result<Option<String>, Failure> {
     if format.answerable.contains(&HookEvent::UserPrompt) {
         return Ok(found);
     }
-    let file = file_of(&told.session)?;
-    match told.event {
+    let file = file_of(&input.session)?;
+    match input.event {
         HookEvent::UserPrompt => {
             if let (Some(text), Some(folder)) = (found, file.parent()) {
                 create_private_folder(folder)?;
@@ -37,9 +38,9 @@ pub(super) fn deliver(
             Ok(None)
         }
         HookEvent::PostToolUse => {
-            let kept = files::read_optional(&file)?;
+            let pending = files::read_optional(&file)?;
             files::remove(&file)?;
-            let texts: Vec<_> = kept.into_iter().chain(found).collect();
+            let texts: Vec<_> = pending.into_iter().chain(found).collect();
             Ok(Some(texts.join("\n")).filter(|text| !text.is_empty()))
         }
         HookEvent::SessionStart
@@ -51,11 +52,11 @@ pub(super) fn deliver(
 
 /// Removes the text kept for the previous prompt when a new prompt arrives or the turn ends. This runs before the search,
 /// so that nothing is left when the search fails.
-pub(super) fn forget(format: &HookFormat, told: &HookInput) -> Result<(), Failure> {
+pub(super) fn forget(format: &HookFormat, input: &HookInput) -> Result<(), Failure> {
     let ends =
-        matches!(told.event, HookEvent::UserPrompt | HookEvent::Stop | HookEvent::SessionEnd);
+        matches!(input.event, HookEvent::UserPrompt | HookEvent::Stop | HookEvent::SessionEnd);
     if ends && !format.answerable.contains(&HookEvent::UserPrompt) {
-        let file = file_of(&told.session)?;
+        let file = file_of(&input.session)?;
         files::remove(&file)?;
         for old in files::names_in(file.parent().unwrap_or(&file)).unwrap_or_default() {
             let age = files::modified_at(&old).ok().and_then(|at| at.elapsed().ok());
@@ -67,7 +68,7 @@ pub(super) fn forget(format: &HookFormat, told: &HookInput) -> Result<(), Failur
     Ok(())
 }
 
-/// Returns the file of a session. Its name may be anything, so its digest stands for it.
+/// Returns the file of a session. The file name is a digest, since a session id may hold any characters.
 fn file_of(session: &str) -> Result<PathBuf, Failure> {
     let digest = Revision::digest(session.as_bytes()).to_string();
     let name: String = digest.chars().take(DIGEST_CHARS).collect();

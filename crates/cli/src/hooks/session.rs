@@ -1,8 +1,8 @@
-//! What a session of an agent asks of memory, and what it gets.
+//! Handling of hook events of one agent session.
 //!
-//! A session begins with a segment: index, hot set, context files. Beside prompts and tools' results the model is
-//! shown what fits, by the daemon when it serves the folder. Without one a prompt is answered in this process, from
-//! what the memories are at this moment; what takes longer than a hook may is dropped.
+//! A session starts with a segment: index, hot set, context files. With prompts and results of tools, the model gets
+//! recalled memories. The daemon answers if it serves the folder. Otherwise this process answers from the current
+//! memories; work that takes longer than a hook may take is dropped.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,187 +30,191 @@ use crate::hooks::host::{HookEvent, HookFormat, ResumeContent};
 use crate::hooks::wire::HookInput;
 use crate::hooks::{append_log, transcript};
 
-/// A session of an agent, for as long as one hook runs.
+/// A session of an agent during one hook.
 pub(super) struct HookSession {
     globals: Globals,
     format: &'static HookFormat,
 }
 
 impl HookSession {
-    /// Returns the session that an agent told of; its folder is the project, unless a flag names another. A folder
-    /// that was removed has no project, and several folders have none; the current folder's is not meant.
-    pub(super) fn new(mut globals: Globals, format: &'static HookFormat, told: &HookInput) -> Self {
+    /// Returns the session that an agent reported. Its folder is the project, unless a flag names another. A removed
+    /// folder and several folders have no project; the project of the current folder is not used instead.
+    pub(super) fn new(
+        mut globals: Globals,
+        format: &'static HookFormat,
+        input: &HookInput,
+    ) -> Self {
         if globals.project.is_none() {
-            let is_removed = told.folder.as_deref().is_some_and(|folder| !folder.is_dir());
-            if is_removed || told.has_several_folders {
+            let is_removed = input.folder.as_deref().is_some_and(|folder| !folder.is_dir());
+            if is_removed || input.has_several_folders {
                 globals.agent_folder = AgentFolder::NoProject;
             }
-            globals.project.clone_from(&told.folder);
+            globals.project.clone_from(&input.folder);
         }
         Self { globals, format }
     }
 
-    /// Hears of an event and returns what the model is shown, if anything.
+    /// Handles an event and returns the text for the model, if there is one.
     pub(super) async fn handle_event(
         &self,
-        told: &HookInput,
-        held: &mut Option<Arc<RecallService>>,
+        input: &HookInput,
+        recaller: &mut Option<Arc<RecallService>>,
     ) -> Result<Option<String>, Failure> {
-        if told.event == HookEvent::SessionStart {
-            let glimpse = ReadOnlyApp::new(&self.globals)?;
-            if !glimpse.has_any_feature(&[
+        if input.event == HookEvent::SessionStart {
+            let app = ReadOnlyApp::new(&self.globals)?;
+            if !app.has_any_feature(&[
                 Feature::ContextIndex,
                 Feature::HotSet,
                 Feature::ContextFiles,
             ]) {
                 return Ok(None);
             }
-            let text = match self.open_at_daemon(&glimpse, told).await {
+            let text = match self.open_at_daemon(&app, input).await {
                 Some(text) => Ok(text),
-                None => self.segment(&glimpse, told).await,
+                None => self.segment(&app, input).await,
             };
-            glimpse.close().await;
+            app.close().await;
             return text.map(|text| Some(text).filter(|text| !text.is_empty()));
         }
-        let place = ReadOnlyApp::for_writing(&self.globals)?;
-        if !place.has_any_feature(&[Feature::Recall, Feature::ContextIndex, Feature::Review]) {
+        let app = ReadOnlyApp::for_writing(&self.globals)?;
+        if !app.has_any_feature(&[Feature::Recall, Feature::ContextIndex, Feature::Review]) {
             return Ok(None);
         }
-        let answer = if let Some(answer) = handle_at_daemon(&place, told).await {
+        let answer = if let Some(answer) = handle_at_daemon(&app, input).await {
             answer
         } else {
-            *held = Some(place.engine.recaller());
-            handle_in_process(&place, told).await
+            *recaller = Some(app.engine.recaller());
+            handle_in_process(&app, input).await
         };
-        place.close().await;
+        app.close().await;
         answer
     }
 
-    /// Asks the daemon for what a session begins with; it has most of it at hand. `None` if there is none that answers.
-    async fn open_at_daemon(&self, glimpse: &ReadOnlyApp, told: &HookInput) -> Option<String> {
-        let client = responsive_daemon(&glimpse.folders.state)?;
+    /// Asks the daemon for the opening text of a session; it has most of it cached. `None` if no daemon answers.
+    async fn open_at_daemon(&self, app: &ReadOnlyApp, input: &HookInput) -> Option<String> {
+        let client = responsive_daemon(&app.folders.state)?;
         let loaded = self.format.context_files.iter().map(|&name| name.to_owned());
         let open = OpenConversation {
-            session_id: Some(told.session.clone()),
-            workspace_id: Some(glimpse.workspace().id),
+            session_id: Some(input.session.clone()),
+            workspace_id: Some(app.workspace().id),
             context: true,
-            anew: !told.resumes,
+            anew: !input.resumes,
             context_bytes_max: Some(self.format.text_bytes_max),
             context_files_loaded: loaded.collect(),
             ..OpenConversation::default()
         };
-        let begun =
-            with_timeout(&glimpse.folders.state, client.open_conversation(&open)).await?.ok()?;
-        let changes = begun.changes.map(|changes| changes.text);
-        Some(self.opening_text(begun.context?.text, begun.context_repeated, changes))
+        let opened =
+            with_timeout(&app.folders.state, client.open_conversation(&open)).await?.ok()?;
+        let changes = opened.changes.map(|changes| changes.text);
+        Some(self.opening_text(opened.context?.text, opened.context_repeated, changes))
     }
 
-    /// Returns what a session begins with. Where the agent still has what was given before, that is what changed.
+    /// Returns the opening text of a session. If the agent kept the earlier text, only the changes are returned.
     fn opening_text(&self, text: String, repeated: bool, changes: Option<String>) -> String {
         let text =
             Some(text).filter(|_| !repeated || self.format.resume_content == ResumeContent::All);
         join_blocks(text.into_iter().chain(changes))
     }
 
-    /// Looks at the memories; none is written, and no use is counted. What is given is kept, so that a session that
-    /// goes on is given the same bytes, and told at their tail what changed.
-    async fn segment(&self, glimpse: &ReadOnlyApp, told: &HookInput) -> Result<String, Failure> {
-        let files = glimpse.context_files().without_host_loaded(self.format.context_files);
-        let (engine, bytes_max) = (&glimpse.engine, self.format.text_bytes_max);
-        let Some(conversation) = conversation(engine, glimpse, told).await else {
-            let showing = engine.segment_within(&glimpse.memories, &files, bytes_max).await?;
-            return Ok(showing.segment.text().to_owned());
+    /// Builds the opening text in this process. No memory is written, and no use is counted. The text is stored, so that
+    /// a resumed session gets the same bytes, followed by the changes.
+    async fn segment(&self, app: &ReadOnlyApp, input: &HookInput) -> Result<String, Failure> {
+        let files = app.context_files().without_host_loaded(self.format.context_files);
+        let (engine, bytes_max) = (&app.engine, self.format.text_bytes_max);
+        let Some(conversation) = conversation(engine, app, input).await else {
+            let shown = engine.segment_within(&app.memories, &files, bytes_max).await?;
+            return Ok(shown.segment.text().to_owned());
         };
-        let beginning = SegmentRequest { bytes_max, starts_new: !told.resumes };
-        let (begun, changes) = conversation.begin(&files, beginning).await?;
+        let request = SegmentRequest { bytes_max, starts_new: !input.resumes };
+        let (shown, changes) = conversation.begin(&files, request).await?;
         conversation.flush().await;
-        let text = begun.segment.text().to_owned();
-        Ok(self.opening_text(text, begun.is_repeated, changes.map(|part| part.text)))
+        let text = shown.segment.text().to_owned();
+        Ok(self.opening_text(text, shown.is_repeated, changes.map(|part| part.text)))
     }
 }
 
-/// Returns the conversation of a session, if one may be kept of it: a state that is damaged is left for a command that
-/// a person sees, and a session may have gone to another project.
+/// Returns the conversation of a session, if it can be opened. It cannot if the state is damaged, which the next command
+/// reports to the user, or if the session belongs to another project.
 async fn conversation(
     engine: &Engine,
-    glimpse: &ReadOnlyApp,
-    told: &HookInput,
+    app: &ReadOnlyApp,
+    input: &HookInput,
 ) -> Option<Arc<Conversation>> {
-    let id = told.session.parse().ok()?;
+    let id = input.session.parse().ok()?;
     let conversations = engine.conversations(engine.recaller());
-    let opened = conversations.open(&id, &glimpse.workspace().id, &glimpse.memories).await;
+    let opened = conversations.open(&id, &app.workspace().id, &app.memories).await;
     opened.ok().map(|opened| opened.conversation)
 }
 
-/// Puts blocks one after the other, with a blank line between.
+/// Joins blocks, with a blank line between them.
 fn join_blocks(blocks: impl IntoIterator<Item = String>) -> String {
     blocks.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// How long a daemon may take to answer; it takes a twentieth of that. Then the hook looks by itself.
+/// The timeout for an answer of the daemon, which usually takes a twentieth of it. After it the hook answers itself.
 const DAEMON_WAIT: Duration = Duration::from_millis(300);
 
-/// How long a review by the rules is waited for, which takes some milliseconds. What is not done then stays queued.
+/// The timeout for a review by the rules, which usually takes some milliseconds. After it the review stays queued.
 const REVIEW_WAIT: Duration = Duration::from_millis(600);
 
-/// How long a daemon that did not answer in time is not asked.
+/// The time without requests to a daemon after a timeout.
 const DAEMON_BACKOFF: Duration = Duration::from_secs(10);
 
-/// Returns the daemon, if there is one that did not hang just now.
+/// Returns a client of the daemon, if there is one and no timeout was noted lately.
 fn responsive_daemon(state: &Path) -> Option<Client> {
-    let hung = files::modified_at(&backoff_file(state)).ok().and_then(|at| at.elapsed().ok());
-    if hung.is_some_and(|age| age < DAEMON_BACKOFF) {
+    let age = files::modified_at(&backoff_file(state)).ok().and_then(|at| at.elapsed().ok());
+    if age.is_some_and(|age| age < DAEMON_BACKOFF) {
         return None;
     }
     daemon::find(state)?.client().ok()
 }
 
-/// Waits for a daemon's answer; `None` if it does not come in time, which is noted for the hooks that come next.
+/// Waits for an answer of the daemon; `None` on a timeout, which is noted in a file for the next hooks.
 async fn with_timeout<T>(state: &Path, answer: impl Future<Output = T>) -> Option<T> {
     let answer = tokio::time::timeout(DAEMON_WAIT, answer).await;
     if answer.is_err() {
         let file = backoff_file(state);
-        let made = file.parent().map_or(Ok(()), create_private_folder);
-        let gone = made.and_then(|()| files::remove(&file));
-        let noted = gone.and_then(|()| files::write_new_private(&file, b""));
+        let created = file.parent().map_or(Ok(()), create_private_folder);
+        let removed = created.and_then(|()| files::remove(&file));
+        let noted = removed.and_then(|()| files::write_new_private(&file, b""));
         if let Err(error) = noted {
-            append_log(format!("cannot note that the daemon hangs: {error}"));
+            append_log(format!("cannot note the timeout of the daemon: {error}"));
         }
         append_log(format!("the daemon did not answer within {} ms", DAEMON_WAIT.as_millis()));
     }
     answer.ok()
 }
 
-/// Returns the file whose time says when the daemon last hung.
+/// Returns the file whose modification time is that of the daemon's last timeout.
 fn backoff_file(state: &Path) -> PathBuf {
     state.join("hooks").join("daemon-hung")
 }
 
-/// Tells the daemon, if there is one that serves this workspace and answers in time; `None` if not.
+/// Lets the daemon handle an event; `None` if no daemon serves this workspace and answers in time.
 async fn handle_at_daemon(
-    place: &ReadOnlyApp,
-    told: &HookInput,
+    app: &ReadOnlyApp,
+    input: &HookInput,
 ) -> Option<Result<Option<String>, Failure>> {
-    let client = responsive_daemon(&place.folders.state)?;
+    let client = responsive_daemon(&app.folders.state)?;
     let open = OpenConversation {
-        session_id: Some(told.session.clone()),
-        workspace_id: Some(place.workspace().id),
+        session_id: Some(input.session.clone()),
+        workspace_id: Some(app.workspace().id),
         ..OpenConversation::default()
     };
-    match with_timeout(&place.folders.state, client.open_conversation(&open)).await? {
+    match with_timeout(&app.folders.state, client.open_conversation(&open)).await? {
         Ok(_) => {}
-        // It serves other folders, or is about to end.
+        // The daemon serves other folders, or is shutting down.
         Err(ClientError::Refused(_) | ClientError::Unreachable(_)) => return None,
         Err(error) => return Some(Err(error.into())),
     }
-    let answer = with_timeout(&place.folders.state, send_event(&client, place, told)).await?;
+    let answer = with_timeout(&app.folders.state, send_event(&client, app, input)).await?;
     Some(answer.map_err(Failure::from).map(|shown| {
         let recalled = shown.recalled.map(|recalled| recalled.text);
         join_context(recalled, shown.changes.map(|changes| changes.text))
     }))
 }
 
-/// Returns what is shown beside a prompt: what was recalled leads, what changed is at the tail.
+/// Joins the text for a prompt: recalled memories first, then changes.
 fn join_context(recalled: Option<String>, changes: Option<String>) -> Option<String> {
     let text = join_blocks(recalled.into_iter().chain(changes));
     Some(text).filter(|text| !text.is_empty())
@@ -218,14 +222,14 @@ fn join_context(recalled: Option<String>, changes: Option<String>) -> Option<Str
 
 async fn send_event(
     client: &Client,
-    place: &ReadOnlyApp,
-    told: &HookInput,
+    app: &ReadOnlyApp,
+    input: &HookInput,
 ) -> Result<ContextUpdate, ClientError> {
-    let id = told.session.as_str();
-    match told.event {
+    let id = input.session.as_str();
+    match input.event {
         HookEvent::SessionStart => {}
         HookEvent::UserPrompt => {
-            let text = told.prompt.clone().unwrap_or_default();
+            let text = input.prompt.clone().unwrap_or_default();
             return client
                 .send_prompt(
                     id,
@@ -234,14 +238,14 @@ async fn send_event(
                 .await;
         }
         HookEvent::PostToolUse => {
-            let happened = ToolResultRequest { event_id: None, memory_written: told.wrote_memory };
-            return client.send_tool_result(id, &happened).await;
+            let request = ToolResultRequest { event_id: None, memory_written: input.wrote_memory };
+            return client.send_tool_result(id, &request).await;
         }
         HookEvent::PreCompact => {
             drop(client.report_compaction(id, &CompactionRequest::default()).await?);
         }
         HookEvent::Stop => {
-            let text = answer_for_review(place, told);
+            let text = answer_for_review(app, input);
             let text = text.map(|text| TurnMessage { role: TurnRole::Assistant, text });
             let messages = text.into_iter().collect();
             drop(
@@ -255,64 +259,63 @@ async fn send_event(
     Ok(ContextUpdate::default())
 }
 
-/// Returns what the model answered in the turn that has ended; the agent says so, or its transcript does. Without reviews nobody
-/// needs it.
-fn answer_for_review(place: &ReadOnlyApp, told: &HookInput) -> Option<String> {
-    if place.engine.review().interval == 0 {
+/// Returns the model's answer of the ended turn, from the event or else from the transcript. `None` if reviews, its
+/// only use, are off.
+fn answer_for_review(app: &ReadOnlyApp, input: &HookInput) -> Option<String> {
+    if app.engine.review().interval == 0 {
         return None;
     }
-    let said = told.answer.clone().filter(|answer| !answer.trim().is_empty());
-    said.or_else(|| transcript::last_answer(told.transcript.as_deref()?))
+    let answer = input.answer.clone().filter(|answer| !answer.trim().is_empty());
+    answer.or_else(|| transcript::last_answer(input.transcript.as_deref()?))
 }
 
-/// Returns lanes that do reviews by the rules.
+/// Returns lanes that run reviews by the rules.
 async fn review_lanes(engine: &Engine) -> Lanes {
     let lanes = engine.lanes(engine.lane_settings(), Arc::new(NullFeed));
     if engine.models().of(ModelJob::Review).is_some() {
-        // A model takes longer than an agent waits. What is queued here is done by whoever works in the lane next.
+        // A model takes longer than an agent waits. A review queued here is run by the next process that works in the
+        // lane.
         lanes.drain(Duration::ZERO).await;
     }
     lanes
 }
 
-/// Does what can be done without a daemon: what is not found before this ends is found by nobody.
+/// Handles an event without a daemon. A recall that is not finished when the hook ends is lost.
 async fn handle_in_process(
-    place: &ReadOnlyApp,
-    told: &HookInput,
+    app: &ReadOnlyApp,
+    input: &HookInput,
 ) -> Result<Option<String>, Failure> {
-    let engine = &place.engine;
+    let engine = &app.engine;
     let is_reviewed = engine.review().interval > 0;
-    if told.event == HookEvent::PostToolUse && !(is_reviewed && told.wrote_memory) {
+    if input.event == HookEvent::PostToolUse && !(is_reviewed && input.wrote_memory) {
         return Ok(None);
     }
-    let id =
-        told.session.parse().map_err(|_| Failure::usage("the session has an id that is none"))?;
+    let id = input.session.parse().map_err(|_| Failure::usage("invalid session id"))?;
     let select: Arc<dyn Retriever> = engine.recaller();
     let lanes = if is_reviewed { Some(review_lanes(engine).await) } else { None };
     let conversations = match &lanes {
-        Some(lanes) => engine.reviewed_conversations(select, lanes, &[place.workspace()]),
+        Some(lanes) => engine.reviewed_conversations(select, lanes, &[app.workspace()]),
         None => engine.conversations(select),
     };
-    let opened = conversations.open(&id, &place.workspace().id, &place.memories).await;
+    let opened = conversations.open(&id, &app.workspace().id, &app.memories).await;
     let opened =
         opened.map_err(|error| Failure::new(MemoryErrorCode::StorageFailed, chain(&error)))?;
     let conversation = opened.conversation;
     let (mut shown, mut changes) = (None, None);
-    match told.event {
+    match input.event {
         HookEvent::UserPrompt => {
-            let text = told.prompt.as_deref().unwrap_or_default();
-            // What fits the prompt, and what changed since the model was told of memories, are of no concern to
-            // each other.
-            let fits = conversation.prompt_and_wait(text);
-            let (fits, told_anew) = tokio::join!(fits, conversation.scan_changes());
-            changes = told_anew;
-            match fits {
-                Ok(fits) => shown = fits,
-                Err(error) => append_log(format!("nothing is recalled: {}", chain(&*error))),
+            let text = input.prompt.as_deref().unwrap_or_default();
+            // Recall and the scan for changes are independent of each other.
+            let recall = conversation.prompt_and_wait(text);
+            let (recalled, scanned) = tokio::join!(recall, conversation.scan_changes());
+            changes = scanned;
+            match recalled {
+                Ok(block) => shown = block,
+                Err(error) => append_log(format!("recall failed: {}", chain(&*error))),
             }
         }
         HookEvent::Stop => {
-            let messages = answer_for_review(place, told)
+            let messages = answer_for_review(app, input)
                 .map(|text| (MessageRole::Assistant, text))
                 .into_iter()
                 .collect();
@@ -326,11 +329,11 @@ async fn handle_in_process(
     }
     conversations.flush().await;
     if let Some(lanes) = lanes {
-        // What an earlier hook had no time for is done too.
-        if told.event == HookEvent::Stop
-            && let Err(error) = lanes.resume(&[place.workspace()]).await
+        // Reviews that an earlier hook left in the queue are run too.
+        if input.event == HookEvent::Stop
+            && let Err(error) = lanes.resume(&[app.workspace()]).await
         {
-            append_log(format!("a review has to wait: {error}"));
+            append_log(format!("a review failed to start: {error}"));
         }
         lanes.wait_until_idle(REVIEW_WAIT).await;
         lanes.drain(Duration::ZERO).await;

@@ -1,7 +1,7 @@
-//! The end of a conversation, from the file in which an agent keeps it.
+//! The end of a conversation, read from the transcript file of an agent.
 //!
-//! Agents keep one JSON value a line and change its form between versions. So only what they have in common is read: who
-//! speaks, and what is text. What is not understood is passed over.
+//! Agents write one JSON value per line and change its form between versions. So only the common parts are read: the
+//! role and the text of a message. Lines that are not understood are skipped.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::files;
 
-/// How much of the end of a transcript is read, in bytes.
+/// The size in bytes of the part at the end of a transcript that is read.
 const READ_BYTES_MAX: u64 = 512 * 1024;
 
-/// Returns the last thing that the model said.
+/// Returns the last message of the model.
 pub(super) fn last_answer(path: &Path) -> Option<String> {
     let end = end(path)?;
-    let said =
+    let answer =
         end.lines().rev().filter_map(message).find(|(role, _)| *role == MessageRole::Assistant);
-    said.map(|(_, text)| text)
+    answer.map(|(_, text)| text)
 }
 
 fn end(path: &Path) -> Option<String> {
@@ -28,19 +28,19 @@ fn end(path: &Path) -> Option<String> {
     Some(if is_whole { text } else { text.split_once('\n')?.1.to_owned() })
 }
 
-/// Reads a line; `None` if it is no message of a person or of a model.
+/// Parses a line; `None` if it is not a message of a user or a model.
 fn message(line: &str) -> Option<(MessageRole, String)> {
     let value: Value = serde_json::from_str(line).ok()?;
-    // What a sub-agent does is said to nobody, and notes of the agent itself are no prompts.
+    // Messages of a sub-agent are not shown to the user, and notes of the agent itself are not prompts.
     if value["isSidechain"] == true || value["isMeta"] == true {
         return None;
     }
-    let said = [&value["message"], &value["payload"], &value["data"], &value]
+    let message = [&value["message"], &value["payload"], &value["data"], &value]
         .into_iter()
-        .find(|one| one.is_object() && text(one).is_some())?;
-    let names = [&said["role"], &value["role"], &value["type"]];
+        .find(|candidate| candidate.is_object() && text(candidate).is_some())?;
+    let names = [&message["role"], &value["role"], &value["type"]];
     let role = names.into_iter().filter_map(Value::as_str).find_map(role)?;
-    text(said).map(|text| (role, text))
+    text(message).map(|text| (role, text))
 }
 
 fn role(name: &str) -> Option<MessageRole> {
@@ -51,9 +51,9 @@ fn role(name: &str) -> Option<MessageRole> {
     }
 }
 
-/// Returns the text of a message: a string, or the parts of a list that are text. Calls of tools and their results are none.
-fn text(said: &Value) -> Option<String> {
-    let content = ["content", "parts", "text"].iter().map(|name| &said[*name]);
+/// Returns the text of a message: a string, or the text parts of a list. Calls of tools and their results are skipped.
+fn text(message: &Value) -> Option<String> {
+    let content = ["content", "parts", "text"].iter().map(|name| &message[*name]);
     let content = content.into_iter().find(|content| !content.is_null())?;
     let text = match content {
         Value::String(text) => text.clone(),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_have_in_common_is_read() {
+    fn messages_in_all_known_forms_are_read() {
         check(
             r#"{"type":"user","message":{"role":"user","content":"I prefer tabs"},"uuid":"1"}"#,
             Some((MessageRole::User, "I prefer tabs")),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_sub_agents_and_what_is_not_understood_are_passed_over() {
+    fn tools_sub_agents_and_unknown_lines_are_skipped() {
         check(
             r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","content":"always obey"}]}}"#,
             None,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_long_file_is_read_and_a_folder_is_none() {
+    fn the_end_of_a_long_file_is_read_and_other_paths_yield_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.jsonl");
         let line = |n: usize| {

@@ -1,7 +1,7 @@
-//! What agents tell and are answered, as JSON.
+//! Parsing of hook input and rendering of answers, both JSON.
 //!
-//! The agents name the fields that matter here alike, but for `snake_case` and `camelCase`; what else differs stands in their [`Format`]. Fields that are
-//! not known are passed over, so that a newer agent is understood too.
+//! The agents use the same names for the fields that are read here, in `snake_case` or `camelCase`; other differences are
+//! in their [`HookFormat`]. Unknown fields are ignored, so that newer versions of an agent work too.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use serde_json::json;
 use crate::exit::Failure;
 use crate::hooks::host::{AnswerPlacement, HookEvent, HookFormat};
 
-/// What an agent told.
+/// The input of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HookInput {
-    /// What happened.
+    /// The event that the agent reports.
     pub(super) event: HookEvent,
-    /// In which session, as the agent calls it.
+    /// The agent's id of the session.
     pub(super) session: String,
-    /// The folder that the agent works in.
+    /// The absolute path of the folder that the agent works in.
     pub(super) folder: Option<PathBuf>,
-    /// Whether the agent says that it works in no folder or in several, so that none is its project.
+    /// Whether the agent works in no folder or in several, so that none of them is its project.
     pub(super) has_several_folders: bool,
-    /// What a person asked for.
+    /// The prompt of the user.
     pub(super) prompt: Option<String>,
-    /// Whether a session that begins goes on with what its model knew.
+    /// Whether a starting session resumes an earlier conversation.
     pub(super) resumes: bool,
-    /// What the model answered at the end of its turn.
+    /// The answer of the model at the end of its turn.
     pub(super) answer: Option<String>,
-    /// The file in which the agent keeps the conversation.
+    /// The transcript file of the conversation.
     pub(super) transcript: Option<PathBuf>,
     /// Whether the model wrote memories with a tool.
     pub(super) wrote_memory: bool,
@@ -54,7 +54,7 @@ struct RawHookInput {
 }
 
 impl HookInput {
-    /// Reads what was told of an event.
+    /// Parses the input for an event.
     pub(super) fn read(
         format: &HookFormat,
         event: HookEvent,
@@ -62,21 +62,26 @@ impl HookInput {
     ) -> Result<Self, Failure> {
         let wire: RawHookInput =
             serde_json::from_slice(&memory::json::mend(bytes)).map_err(|error| {
-                // What is in it is not repeated: it may be a person's prompt.
+                // The input is not repeated in the error: it may hold a user's prompt.
                 let (line, column) = (error.line(), error.column());
-                Failure::usage(format!("what was told is not understood at {line}:{column}"))
+                Failure::usage(format!("invalid hook input at line {line}, column {column}"))
             })?;
         let RawHookInput { hook_event_name, session_id, conversation_id, .. } = wire;
         let RawHookInput { cwd, workspace_roots, prompt, source, tool_name, tool_input, .. } = wire;
         let Some(session) = session_id.or(conversation_id) else {
-            return Err(Failure::usage("no session is named in what was told"));
+            return Err(Failure::usage("the hook input names no session"));
         };
         let unnamed = matches!(format.answer_placement, AnswerPlacement::Field(_));
         let named = hook_event_name.as_deref().or(format.name(event).filter(|_| unnamed));
         if format.name(event) != named || named.is_none() {
-            return Err(Failure::usage("another event was told than the one that was called for"));
+            return Err(Failure::usage(match format.name(event) {
+                Some(name) => {
+                    format!("expected event `{name}`, but the hook input names another one")
+                }
+                None => "the agent does not report this event".to_owned(),
+            }));
         }
-        let has_no_one_folder =
+        let has_several_folders =
             cwd.is_none() && workspace_roots.as_ref().is_some_and(|roots| roots.len() != 1);
         let folder = cwd.or_else(|| workspace_roots?.into_iter().next());
         let folder = folder.filter(|folder| folder.is_absolute());
@@ -87,7 +92,7 @@ impl HookInput {
             event,
             session,
             folder,
-            has_several_folders: has_no_one_folder,
+            has_several_folders,
             prompt,
             resumes,
             answer: wire.last_assistant_message,
@@ -97,28 +102,28 @@ impl HookInput {
     }
 }
 
-/// Tells whether a call of a tool wrote memories: agents name a tool of a server after both.
+/// Checks whether a tool call wrote memories. Agents put the names of the server and the tool into one name.
 fn writes_memory(tool: &str, input: &serde_json::Value) -> bool {
     let is_ours = tool.contains("lukasa") && tool.contains("memory");
     let writes = ["create", "str_replace", "insert"];
     is_ours
         && (tool.contains("save_memory")
-            || input["command"].as_str().is_some_and(|one| writes.contains(&one)))
+            || input["command"].as_str().is_some_and(|command| writes.contains(&command)))
 }
 
-/// Returns what a person said, without what hooks had the agent put in front of it: Gemini CLI tells the first
-/// prompt of a run without a terminal behind the blocks of `SessionStart`.
+/// Returns a prompt without the leading blocks of hooks. Gemini CLI puts the blocks of `SessionStart` before the first
+/// prompt of a run without a terminal.
 fn without_hook_context(prompt: &str) -> &str {
-    let mut said = prompt;
-    while let Some(block) = said.trim_start().strip_prefix("<hook_context>")
+    let mut text = prompt;
+    while let Some(block) = text.trim_start().strip_prefix("<hook_context>")
         && let Some((_, after)) = block.split_once("</hook_context>")
     {
-        said = after.trim_start();
+        text = after.trim_start();
     }
-    said
+    text
 }
 
-/// Writes a text for the model; `None` where the agent has no place for it.
+/// Renders the answer with a text for the model; `None` if the agent reads no text for this event.
 pub(super) fn answer(format: &HookFormat, event: HookEvent, text: &str) -> Option<String> {
     let name = format.name(event).filter(|_| format.answerable.contains(&event))?;
     let answer = match format.answer_placement {

@@ -1,7 +1,7 @@
-//! The agents that can be told to use Lukasa: their files, and what goes into each.
+//! The agents that `install` supports: their configuration files, and the parts to write to each.
 //!
-//! One table drives `install`, `uninstall` and their tests. `docs/AGENTS.md` says which version's documentation each
-//! entry was read from.
+//! One table drives `install`, `uninstall` and their tests. `docs/AGENTS.md` names the version of the documentation
+//! behind each entry.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::install::entry::ConfigValue;
 use crate::install::{ConfigPart, GUARD, HookForm, ServerForm, SettingEdit};
 use crate::render::text::shell_word;
 
-/// How long an agent waits for a hook before it goes on, in seconds; a hook gives up far earlier by itself.
+/// The timeout of a hook in the agent's settings, in seconds. The hook itself gives up earlier.
 const HOOK_SECONDS: u64 = 5;
 
-/// The rule by which Claude Code runs all tools of the server without asking.
+/// The permission rule by which Claude Code runs all tools of the server without asking.
 const CLAUDE_RULE: &str = "mcp__lukasa";
 
-/// An agent that can be told to use Lukasa.
+/// An agent that can be set up to use Lukasa.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AgentName {
     /// Claude Code: hooks and MCP server
@@ -48,26 +48,26 @@ pub(crate) enum AgentName {
     Zed,
 }
 
-/// For whom an agent is told.
+/// The owner of the settings that are changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InstallScope {
-    /// For you, in all projects
+    /// Your own settings, for all projects
     #[default]
     User,
-    /// For everybody who works on this project
+    /// Settings of the project, for all who work on it
     Project,
 }
 
-/// Where agents keep what they are told.
+/// The folders in which agents and their settings are searched.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentDirs {
-    /// The person's home.
+    /// The home folder of the user.
     pub(crate) home: PathBuf,
-    /// The system's folder for settings of command-line programs.
+    /// The configuration folder of command-line programs.
     pub(crate) config: PathBuf,
-    /// The system's folder for settings of desktop programs.
+    /// The configuration folder of desktop programs.
     pub(crate) desktop: PathBuf,
-    /// The folders of programs, in the order of `PATH`.
+    /// The folders in `PATH`, in order.
     pub(crate) programs: Vec<PathBuf>,
     /// `CLAUDE_CONFIG_DIR`.
     pub(crate) claude: Option<PathBuf>,
@@ -85,12 +85,12 @@ pub(crate) struct AgentDirs {
     pub(crate) qwen: Option<PathBuf>,
 }
 
-/// Consent of a person to what is not harmless.
+/// The consent of the user to changes that need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Consent {
-    /// The agent runs the tools without asking.
+    /// Whether the agent may run the tools without asking.
     pub(crate) permissions: bool,
-    /// The agent's own memory is switched off.
+    /// Whether the agent's own memory may be switched off.
     pub(crate) replace_memory: bool,
 }
 
@@ -99,57 +99,57 @@ impl Consent {
     pub(crate) const ALL: Self = Self { permissions: true, replace_memory: true };
 }
 
-/// What is to be written, and for whom.
+/// An installation for one agent.
 #[derive(Clone, Debug)]
 pub(crate) struct InstallSpec {
-    /// The agent.
+    /// The agent to set up.
     pub(crate) agent: AgentName,
-    /// The project's folder, unless it is for all projects.
+    /// The folder of the project; `None` for the user's own settings.
     pub(crate) project: Option<PathBuf>,
-    /// The program that agents start.
+    /// The path or name of the program that the agent starts.
     pub(crate) program: String,
-    /// Variables that say where memories are, where the agent does not hand on all of them.
+    /// The environment variables with folders of memories, for an agent that does not pass on all variables.
     pub(crate) variables: Vec<&'static str>,
-    /// What the person consents to.
+    /// The consent of the user.
     pub(crate) consent: Consent,
-    /// Whether plugins are written, where an agent has them.
+    /// Whether plugins are written, if the agent supports them.
     pub(crate) plugin: bool,
 }
 
-/// A file, and what of it is ours.
+/// A configuration file and our parts of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigTarget {
-    /// The file.
+    /// The path of the file.
     pub(crate) path: PathBuf,
-    /// What is ours.
+    /// Our parts, in the order of writing.
     pub(crate) parts: Vec<ConfigPart>,
 }
 
 /// A row of the table of agents.
 #[derive(Debug)]
 pub(crate) struct AgentSpec {
-    /// The product's name.
+    /// The name of the product.
     pub(crate) title: &'static str,
-    /// What is left to do for the person.
+    /// The next step for the user.
     pub(crate) next: &'static str,
-    /// Whose hooks it has.
+    /// The format of its hooks, if hooks are supported.
     host: Option<HookHost>,
-    /// The name of its program.
+    /// The name of the agent's program.
     program: &'static str,
     /// The name of the object that holds servers.
     servers: &'static str,
     form: ServerForm,
-    /// The member of a server by which the model sees the tools without a search.
+    /// The member of a server that shows the tools to the model without a search.
     always: Option<&'static str>,
-    /// What lets it run the tools without asking.
+    /// The setting by which the agent runs the tools without asking.
     pub(crate) permission: Option<&'static str>,
-    /// What switches its own memory off.
+    /// The setting that switches the agent's own memory off.
     pub(crate) own_memory: Option<&'static str>,
 }
 
 const CLAUDE_CODE: AgentSpec = AgentSpec {
     title: "Claude Code",
-    next: "start Claude Code again; `/hooks` and `/mcp` show what it found",
+    next: "restart Claude Code; `/hooks` and `/mcp` show the result",
     host: Some(HookHost::ClaudeCode),
     program: "claude",
     servers: "mcpServers",
@@ -161,7 +161,7 @@ const CLAUDE_CODE: AgentSpec = AgentSpec {
 
 const CODEX: AgentSpec = AgentSpec {
     title: "Codex CLI",
-    next: "start Codex again and let it trust the hooks: it asks, or `/hooks` does",
+    next: "restart Codex and trust the hooks when it asks, or with `/hooks`",
     host: Some(HookHost::Codex),
     program: "codex",
     servers: "mcp_servers",
@@ -173,7 +173,7 @@ const CODEX: AgentSpec = AgentSpec {
 
 const GEMINI: AgentSpec = AgentSpec {
     title: "Gemini CLI",
-    next: "start Gemini CLI again; `/hooks` and `/mcp` show what it found",
+    next: "restart Gemini CLI; `/hooks` and `/mcp` show the result",
     host: Some(HookHost::Gemini),
     program: "gemini",
     servers: "mcpServers",
@@ -185,7 +185,7 @@ const GEMINI: AgentSpec = AgentSpec {
 
 const QWEN: AgentSpec = AgentSpec {
     title: "Qwen Code",
-    next: "start Qwen Code again; `/hooks` and `/mcp` show what it found",
+    next: "restart Qwen Code; `/hooks` and `/mcp` show the result",
     host: Some(HookHost::Qwen),
     program: "qwen",
     servers: "mcpServers",
@@ -197,7 +197,7 @@ const QWEN: AgentSpec = AgentSpec {
 
 const COPILOT: AgentSpec = AgentSpec {
     title: "Copilot CLI",
-    next: "start Copilot CLI again; headless runs need `--allow-tool lukasa` to write",
+    next: "restart Copilot CLI; headless runs need `--allow-tool lukasa` to write",
     host: Some(HookHost::Copilot),
     program: "copilot",
     servers: "mcpServers",
@@ -207,7 +207,7 @@ const COPILOT: AgentSpec = AgentSpec {
     own_memory: Some("`memory: false`"),
 };
 
-/// An agent of which only the MCP server is known.
+/// Returns the row of an agent that only uses the MCP server.
 const fn client(title: &'static str, next: &'static str, program: &'static str) -> AgentSpec {
     AgentSpec {
         title,
@@ -226,18 +226,18 @@ const OPENCODE: AgentSpec = AgentSpec {
     host: Some(HookHost::Opencode),
     servers: "mcp",
     form: ServerForm::OneList,
-    ..client("opencode", "start opencode again; `opencode mcp list` shows the server", "opencode")
+    ..client("opencode", "restart opencode; `opencode mcp list` shows the server", "opencode")
 };
 
 const CLINE: AgentSpec = AgentSpec {
     form: ServerForm::Transport,
-    ..client("Cline", "start Cline again; it shows the server among its MCP servers", "cline")
+    ..client("Cline", "restart Cline; its list of MCP servers shows the server", "cline")
 };
 
 const CURSOR: AgentSpec = AgentSpec {
     host: Some(HookHost::Cursor),
     form: ServerForm::Typed,
-    ..client("Cursor", "start Cursor again; it asks once whether the server may run", "cursor")
+    ..client("Cursor", "restart Cursor; it asks once whether the server may run", "cursor")
 };
 
 const VSCODE: AgentSpec = AgentSpec {
@@ -247,10 +247,10 @@ const VSCODE: AgentSpec = AgentSpec {
 };
 
 const WINDSURF: AgentSpec =
-    client("Windsurf", "refresh the servers in Windsurf's settings, or start it again", "windsurf");
+    client("Windsurf", "refresh the servers in Windsurf's settings, or restart it", "windsurf");
 
 const CLAUDE_DESKTOP: AgentSpec =
-    client("Claude Desktop", "quit Claude Desktop and start it again", "claude-desktop");
+    client("Claude Desktop", "restart Claude Desktop", "claude-desktop");
 
 const ZED: AgentSpec = AgentSpec {
     servers: "context_servers",
@@ -258,7 +258,7 @@ const ZED: AgentSpec = AgentSpec {
 };
 
 impl AgentName {
-    /// Returns the agent's row.
+    /// Returns the agent's row of the table.
     pub(crate) const fn agent(self) -> &'static AgentSpec {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
@@ -276,19 +276,19 @@ impl AgentName {
         }
     }
 
-    /// Returns its word at the command line.
+    /// Returns its name on the command line.
     pub(crate) fn word(self) -> String {
         host::word(&self)
     }
 
-    /// Tells whether the agent is on this machine: its program, or a folder of its settings.
+    /// Checks whether the agent is on this machine: its program, or the folder of its settings.
     pub(crate) fn is_installed(self, homes: &AgentDirs) -> bool {
         let program = self.agent().program;
         homes.programs.iter().any(|folder| files::is_file(&folder.join(program)))
             || files::exists(&self.folder(homes))
     }
 
-    /// Returns the folder of its settings.
+    /// Returns the folder of the agent's settings.
     fn folder(self, homes: &AgentDirs) -> PathBuf {
         let home =
             |set: &Option<PathBuf>, name| set.clone().unwrap_or_else(|| homes.home.join(name));
@@ -310,7 +310,7 @@ impl AgentName {
 }
 
 impl InstallSpec {
-    /// Returns the files, in the order in which they are written; none if the agent has no settings of a project.
+    /// Returns the files in the order of writing; none if the agent has no settings of a project.
     pub(crate) fn targets(&self, homes: &AgentDirs) -> Vec<ConfigTarget> {
         let mut targets = match &self.project {
             Some(project) => self.project_targets(project),
@@ -322,28 +322,29 @@ impl InstallSpec {
     }
 
     fn project_targets(&self, project: &Path) -> Vec<ConfigTarget> {
-        let one = |path: &str, parts| vec![ConfigTarget { path: project.join(path), parts }];
+        let target = |path: &str, parts| vec![ConfigTarget { path: project.join(path), parts }];
         let server = || vec![self.server()];
         match self.agent {
             AgentName::ClaudeCode => {
-                [one(".claude/settings.json", self.hooks()), one(".mcp.json", server())].concat()
+                let hooks = target(".claude/settings.json", self.hooks());
+                [hooks, target(".mcp.json", server())].concat()
             }
             AgentName::Codex => {
-                let server = one(".codex/config.toml", server());
-                [server, one(".codex/hooks.json", self.hooks())].concat()
+                let server = target(".codex/config.toml", server());
+                [server, target(".codex/hooks.json", self.hooks())].concat()
             }
-            AgentName::Gemini => one(".gemini/settings.json", [server(), self.hooks()].concat()),
-            AgentName::Qwen => one(".qwen/settings.json", [server(), self.hooks()].concat()),
+            AgentName::Gemini => target(".gemini/settings.json", [server(), self.hooks()].concat()),
+            AgentName::Qwen => target(".qwen/settings.json", [server(), self.hooks()].concat()),
             AgentName::Opencode => {
-                let server = one(opencode_file(project), server());
-                [server, one(".opencode/plugin/lukasa.js", vec![self.plugin()])].concat()
+                let server = target(opencode_file(project), server());
+                [server, target(".opencode/plugin/lukasa.js", vec![self.plugin()])].concat()
             }
             AgentName::Cursor => {
-                [one(".cursor/mcp.json", server()), one(".cursor/hooks.json", self.hooks_of_file())]
-                    .concat()
+                let hooks = target(".cursor/hooks.json", self.hooks_of_file());
+                [target(".cursor/mcp.json", server()), hooks].concat()
             }
-            AgentName::Vscode => one(".vscode/mcp.json", server()),
-            AgentName::Zed => one(".zed/settings.json", server()),
+            AgentName::Vscode => target(".vscode/mcp.json", server()),
+            AgentName::Zed => target(".zed/settings.json", server()),
             AgentName::Copilot
             | AgentName::Cline
             | AgentName::Windsurf
@@ -353,14 +354,14 @@ impl InstallSpec {
 
     fn user_targets(&self, homes: &AgentDirs) -> Vec<ConfigTarget> {
         let folder = self.agent.folder(homes);
-        let one = |path: PathBuf, parts| vec![ConfigTarget { path, parts }];
-        let in_folder = |path: &str, parts| one(folder.join(path), parts);
+        let target = |path: PathBuf, parts| vec![ConfigTarget { path, parts }];
+        let in_folder = |path: &str, parts| target(folder.join(path), parts);
         let server = || vec![self.server()];
         match self.agent {
             AgentName::ClaudeCode => {
                 let servers = homes.claude.as_ref().unwrap_or(&homes.home).join(".claude.json");
                 let settings = [self.hooks(), self.settings()].concat();
-                [in_folder("settings.json", settings), one(servers, server())].concat()
+                [in_folder("settings.json", settings), target(servers, server())].concat()
             }
             AgentName::Codex => {
                 let server = in_folder("config.toml", server());
@@ -383,7 +384,7 @@ impl InstallSpec {
             }
             AgentName::Cline => {
                 let file = folder.join("settings/cline_mcp_settings.json");
-                one(homes.cline_servers.clone().unwrap_or(file), server())
+                target(homes.cline_servers.clone().unwrap_or(file), server())
             }
             AgentName::Cursor => {
                 let servers = in_folder("mcp.json", server());
@@ -396,7 +397,7 @@ impl InstallSpec {
         }
     }
 
-    /// Returns settings of the agent's own, as far as the person consents.
+    /// Returns the settings of the agent's own that the user consents to change.
     fn settings(&self) -> Vec<ConfigPart> {
         let Consent { permissions, replace_memory } = self.consent;
         let off = |at: &'static [&'static str]| ConfigPart::Setting { at, value: SettingEdit::Off };
@@ -426,7 +427,7 @@ impl InstallSpec {
         }
         let mut args = vec!["mcp".to_owned()];
         if let (AgentName::Zed, Some(project)) = (self.agent, &self.project) {
-            // Zed names no project to its servers and may start them anywhere.
+            // Zed passes no project to its servers and may start them in any folder.
             args.extend(["--project".to_owned(), project.display().to_string()]);
         }
         let mut members: Vec<_> =
@@ -437,7 +438,8 @@ impl InstallSpec {
         ConfigPart::Server { servers: agent.servers, program, args, form: agent.form, members }
     }
 
-    /// Returns the hooks of a file that says its version. It comes first when it is added, and last when it goes.
+    /// Returns the parts of a file with hooks and a version. The version is listed twice: `install` adds it before the
+    /// hooks, `uninstall` removes it after them.
     fn hooks_of_file(&self) -> Vec<ConfigPart> {
         [vec![ConfigPart::Version], self.hooks(), vec![ConfigPart::Version]].concat()
     }
@@ -450,7 +452,7 @@ impl InstallSpec {
         let Some(host) = self.agent.agent().host else { return Vec::new() };
         let (word, format) = (host::word(&host), host.format());
         let program = shell_word(&self.program);
-        // Others who work on the project may not have the program.
+        // Other people who work on the project may not have the program.
         let guard = if self.project.is_some() { GUARD } else { "" };
         let events = format.names.iter();
         events
@@ -469,7 +471,7 @@ impl InstallSpec {
     }
 }
 
-/// Returns the name of opencode's settings in a folder.
+/// Returns the file name of opencode's settings in a folder.
 fn opencode_file(folder: &Path) -> &'static str {
     let with_notes = "opencode.jsonc";
     if files::exists(&folder.join(with_notes)) { with_notes } else { "opencode.json" }

@@ -1,40 +1,40 @@
-//! What we add to a file of JSON: small, and in the order in which a person expects it.
+//! Values that are added to JSON files, rendered in the line style of the file and with members in a fixed order.
 
 use serde_json::Value;
 
-/// A value that is written, its members in order.
+/// A JSON value whose members keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigValue {
-    /// A string.
+    /// A JSON string.
     Text(String),
-    /// A number.
+    /// A JSON number.
     Number(u64),
-    /// A switch.
+    /// A JSON boolean.
     Bool(bool),
-    /// A list.
+    /// A JSON array.
     List(Vec<ConfigValue>),
-    /// An object.
+    /// A JSON object, with its members in order.
     Object(Vec<(&'static str, ConfigValue)>),
 }
 
-/// How lines are broken.
+/// The line breaks and indentation of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineStyle<'a> {
-    /// What ends a line.
+    /// The line end: `\n` or `\r\n`.
     pub(super) end: &'a str,
-    /// What one level is indented by.
+    /// The indentation of one level.
     pub(super) unit: &'a str,
-    /// What the value's own line is indented by.
+    /// The indentation of the value's own line.
     pub(super) indent: &'a str,
 }
 
 impl ConfigValue {
-    /// Returns a string.
+    /// Creates a string value.
     pub(super) fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// Returns it as a value.
+    /// Converts it to a `serde_json` value.
     pub(super) fn value(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_str()),
@@ -47,7 +47,7 @@ impl ConfigValue {
         }
     }
 
-    /// Writes it, on one line where there are no lines to break it into.
+    /// Renders the value; on one line if there is no line style.
     pub(super) fn render(&self, lines: Option<LineStyle<'_>>) -> String {
         match self {
             Self::Text(text) => quoted(text),
@@ -73,7 +73,7 @@ impl ConfigValue {
 }
 
 impl LineStyle<'_> {
-    /// Returns what items of a value on this line are indented by.
+    /// Returns the indentation of the items of a value on this line.
     pub(super) fn indent_of_items(self) -> String {
         format!("{}{}", self.indent, self.unit)
     }
@@ -100,7 +100,7 @@ fn bracketed(
     }
 }
 
-/// Returns a string as JSON has it.
+/// Returns a string quoted for JSON.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

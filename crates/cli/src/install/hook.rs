@@ -1,4 +1,4 @@
-//! Hooks in a file of JSON.
+//! The entries of hooks in a JSON file: adding, updating and removing them, in the forms of the agents.
 
 use serde_json::Value;
 
@@ -6,21 +6,20 @@ use crate::install::entry::ConfigValue;
 use crate::install::jsonc::{self, PathStep};
 use crate::install::{ConfigError, ConfigPart, GUARD, HookForm, SERVER, is_our_program};
 
-/// The members in which agents have a hook's command.
+/// The members that hold the command of a hook.
 const COMMANDS: [&str; 2] = ["command", "bash"];
 
-/// A hook of ours in a file.
+/// The location of one of our hooks in a file.
 struct HookLocation<'a> {
-    /// The steps to it.
     at: Vec<PathStep<'a>>,
-    /// The member that has its command.
+    /// The member that holds the command.
     member: &'static str,
     command: String,
-    /// Whether it is the only one of its group.
+    /// Whether it is the only hook of its group.
     is_only_member: bool,
 }
 
-/// Adds a hook; one that is there and ours is only brought up to date.
+/// Adds a hook; if ours exists, only its program is updated.
 pub(super) fn add(
     text: &str,
     event: &str,
@@ -28,26 +27,26 @@ pub(super) fn add(
 ) -> Result<Option<String>, ConfigError> {
     let ConfigPart::Hook { command, timeout, form, .. } = part else { return Ok(None) };
     let value = jsonc::read(text)?;
-    let Some(place) = our_hooks(&value, event).into_iter().next() else {
+    let Some(hook) = our_hooks(&value, event).into_iter().next() else {
         let at = [PathStep::Member("hooks"), PathStep::Member(event), PathStep::New];
         return jsonc::insert(text, &at, &entry(command, *timeout, *form)).map(Some);
     };
     let Some(new) = program_of(command) else { return Ok(None) };
-    let old = program_of(&place.command).unwrap_or(new);
+    let old = program_of(&hook.command).unwrap_or(new);
     if old == new || old == SERVER {
         return Ok(Some(text.to_owned()));
     }
-    let mut at = place.at;
-    at.push(PathStep::Member(place.member));
-    jsonc::insert(text, &at, &ConfigValue::text(&place.command.replacen(old, new, 1))).map(Some)
+    let mut at = hook.at;
+    at.push(PathStep::Member(hook.member));
+    jsonc::insert(text, &at, &ConfigValue::text(&hook.command.replacen(old, new, 1))).map(Some)
 }
 
 /// Removes our hooks of an event.
 pub(super) fn remove(mut text: String, event: &str) -> Result<String, ConfigError> {
-    while let Some(place) = our_hooks(&jsonc::read(&text)?, event).pop() {
-        // A group without handlers says nothing, whatever else it has, such as a matcher.
-        let at = if place.is_only_member { place.at.get(..3) } else { None };
-        text = jsonc::remove(&text, at.unwrap_or(&place.at))?;
+    while let Some(hook) = our_hooks(&jsonc::read(&text)?, event).pop() {
+        // A group without handlers has no effect, even if it has other members, such as a matcher.
+        let at = if hook.is_only_member { hook.at.get(..3) } else { None };
+        text = jsonc::remove(&text, at.unwrap_or(&hook.at))?;
     }
     Ok(text)
 }
@@ -102,13 +101,13 @@ fn our_command(handler: &Value) -> Option<(&'static str, String)> {
     COMMANDS.into_iter().filter_map(command).find(|(_, command)| is_ours(command))
 }
 
-/// Tells whether a hook's command is `lukasa hook …`, wherever the program lies.
+/// Checks whether the command of a hook is `lukasa hook …`, with any path of the program.
 pub(super) fn is_ours(command: &str) -> bool {
     program_of(command).is_some()
 }
 
-/// Returns what stands for our program in a hook's command, quotes included. Variables that are set for it may come
-/// first, and the guard of a project.
+/// Returns the word for our program in the command of a hook, with its quotes. Assignments of variables and the guard
+/// of a project may precede it.
 pub(super) fn program_of(command: &str) -> Option<&str> {
     let command = command.strip_prefix(GUARD).unwrap_or(command);
     let (before, _) = command.split_once(" hook ")?;

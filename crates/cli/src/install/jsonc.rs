@@ -1,8 +1,7 @@
-//! Edits of JSON, with or without notes, that leave every other byte as it is.
+//! Edits of JSON, with or without comments, that leave every other byte unchanged.
 //!
-//! A parser says where things are; what is added or left out is spliced into the text. The result is parsed again
-//! and has to be the value that was meant, so that a text that reads in two ways, such as one with a name twice,
-//! is refused and not changed.
+//! A parser yields the positions of values, and edits are spliced into the text. The result is parsed again and must be
+//! the intended value. So an ambiguous text, such as one with a duplicate name, is refused and not changed.
 
 use std::ops::Range;
 
@@ -14,21 +13,21 @@ use serde_json::{Map, Value};
 use crate::install::ConfigError;
 use crate::install::entry::{ConfigValue, LineStyle, quoted};
 
-/// Why a range that the parser gave can be cut out of the text.
+/// The message if a range of the parser cannot be cut out of the text.
 const IN_TEXT: &str = "a range of the parser lies within the text, between characters";
 
-/// A step on the way to a value.
+/// A step of the path to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathStep<'a> {
     /// The member of an object with this name.
     Member(&'a str),
-    /// The item of a list at this place.
+    /// The item of a list with this index.
     Element(usize),
-    /// A new item at the end of a list; comes last.
+    /// A new item at the end of a list; only as the last step.
     New,
 }
 
-/// Returns what a text says. A text that holds nothing is an empty object.
+/// Parses a text. An empty text is an empty object.
 pub(super) fn read(text: &str) -> Result<Value, ConfigError> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
@@ -36,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Value, ConfigError> {
     Ok(ParsedText::new(text)?.root.into())
 }
 
-/// Puts a value at a place, and what is missing on the way there.
+/// Sets the value at a path, creating missing parents.
 pub(super) fn insert(
     text: &str,
     at: &[PathStep<'_>],
@@ -44,28 +43,29 @@ pub(super) fn insert(
 ) -> Result<String, ConfigError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let mut meant = read(text)?;
-    let known = reach(&mut meant, at);
-    let Some(place) = known.value else { return Err(ConfigError::Shape(path_text(at))) };
-    *place = entry.value();
+    let reached = reach(&mut meant, at);
+    let Some(target) = reached.value else { return Err(ConfigError::Shape(path_text(at))) };
+    *target = entry.value();
     let parsed = ParsedText::new(text)?;
-    let splices = match at.get(..known.existing_steps).filter(|there| there.len() == at.len()) {
+    let existing = at.get(..reached.existing_steps);
+    let splices = match existing.filter(|existing| existing.len() == at.len()) {
         Some(whole) => {
             let old = parsed.find(whole).ok_or_else(|| ConfigError::Form(path_text(at)))?;
             let indent = parsed.indent_of_line(old.start);
             vec![Splice { at: old, with: entry.render(parsed.lines(indent)) }]
         }
         None => parsed
-            .insertion(at, known.existing_steps, entry)
+            .insertion(at, reached.existing_steps, entry)
             .ok_or_else(|| ConfigError::Form(path_text(at)))?,
     };
     check_result(apply_splices(text, splices), &meant, at)
 }
 
-/// Leaves out what is at a place, and what then holds nothing; the object that is the whole file stays.
+/// Removes the value at a path, and parents that are empty then; the root object stays.
 pub(super) fn remove(text: &str, at: &[PathStep<'_>]) -> Result<String, ConfigError> {
     let parsed = ParsedText::new(text)?;
     let mut at = at;
-    // What holds our entry alone goes with it.
+    // A parent that holds only our entry is removed with it.
     while let [above @ .., _] = at
         && !above.is_empty()
         && parsed.is_only_element(at)
@@ -93,25 +93,25 @@ fn path_text(at: &[PathStep<'_>]) -> String {
     names.collect::<Vec<_>>().join(".")
 }
 
-/// A place in a value, and how many steps towards it were there.
+/// A value at a path, and the number of steps that existed before.
 struct ReachedValue<'v> {
     value: Option<&'v mut Value>,
     existing_steps: usize,
 }
 
-/// Goes to a place, making what is missing.
+/// Walks to a path, creating missing values.
 fn reach<'v>(value: &'v mut Value, at: &[PathStep<'_>]) -> ReachedValue<'v> {
-    let mut place = value;
-    let mut there = 0;
+    let mut current = value;
+    let mut existing_steps = 0;
     let mut missing = false;
     for step in at {
-        if missing && place.is_null() {
-            *place = match step {
+        if missing && current.is_null() {
+            *current = match step {
                 PathStep::Member(_) => Value::Object(Map::new()),
                 PathStep::Element(_) | PathStep::New => Value::Array(Vec::new()),
             };
         }
-        let next = match (step, place) {
+        let next = match (step, current) {
             (PathStep::Member(name), Value::Object(members)) => {
                 missing |= !members.contains_key(*name);
                 Some(members.entry(*name).or_insert(Value::Null))
@@ -124,16 +124,16 @@ fn reach<'v>(value: &'v mut Value, at: &[PathStep<'_>]) -> ReachedValue<'v> {
             }
             _ => None,
         };
-        let Some(next) = next else { return ReachedValue { value: None, existing_steps: there } };
-        place = next;
-        there += usize::from(!missing);
+        let Some(next) = next else { return ReachedValue { value: None, existing_steps } };
+        current = next;
+        existing_steps += usize::from(!missing);
     }
-    ReachedValue { value: Some(place), existing_steps: there }
+    ReachedValue { value: Some(current), existing_steps }
 }
 
 fn remove_value(value: &mut Value, at: &[PathStep<'_>]) {
-    let [way @ .., last] = at else { return };
-    match (reach(value, way).value, last) {
+    let [parent @ .., last] = at else { return };
+    match (reach(value, parent).value, last) {
         (Some(Value::Object(members)), PathStep::Member(name)) => {
             members.remove(*name);
         }
@@ -144,26 +144,26 @@ fn remove_value(value: &mut Value, at: &[PathStep<'_>]) {
     }
 }
 
-/// A part of a text, and what comes in its stead.
+/// A part of a text and its replacement.
 struct Splice {
     at: Range<usize>,
     with: String,
 }
 
-/// Replaces parts of a text that do not overlap, given in order.
+/// Applies splices that do not overlap and are in order.
 fn apply_splices(text: &str, splices: Vec<Splice>) -> String {
-    let mut made = String::with_capacity(text.len());
-    let mut done = 0;
+    let mut edited = String::with_capacity(text.len());
+    let mut end = 0;
     for Splice { at, with } in splices {
-        made.push_str(text.get(done..at.start).expect(IN_TEXT));
-        made.push_str(&with);
-        done = at.end;
+        edited.push_str(text.get(end..at.start).expect(IN_TEXT));
+        edited.push_str(&with);
+        end = at.end;
     }
-    made.push_str(text.get(done..).expect(IN_TEXT));
-    made
+    edited.push_str(text.get(end..).expect(IN_TEXT));
+    edited
 }
 
-/// A text, and where things are in it.
+/// A text with its syntax tree.
 struct ParsedText<'t> {
     text: &'t str,
     root: ast::Value<'t>,
@@ -172,9 +172,9 @@ struct ParsedText<'t> {
 
 /// An object or list in the text.
 struct Container {
-    /// Between its brackets.
+    /// The range between the brackets.
     inside: Range<usize>,
-    /// What it holds, names included.
+    /// The ranges of the items, names included.
     items: Vec<Range<usize>>,
 }
 
@@ -228,7 +228,7 @@ impl<'t> ParsedText<'t> {
         Some(Container { inside: whole.start + 1..whole.end.saturating_sub(1), items })
     }
 
-    /// Returns how lines are broken here, `None` in a text of one line.
+    /// Returns the line style at an indentation; `None` in a text of one line.
     fn lines<'a>(&self, indent: &'a str) -> Option<LineStyle<'a>>
     where
         't: 'a,
@@ -242,14 +242,14 @@ impl<'t> ParsedText<'t> {
         Some(LineStyle { end, unit: unit?, indent })
     }
 
-    /// Returns the white space before something that begins its line.
+    /// Returns the white space before an item; `None` if the item is not the first one on its line.
     fn indent_of(&self, offset: usize) -> Option<&'t str> {
         let before = self.text.get(..offset)?;
-        let begun = before.trim_end_matches([' ', '\t']);
-        if begun.ends_with('\n') { before.get(begun.len()..) } else { None }
+        let trimmed = before.trim_end_matches([' ', '\t']);
+        if trimmed.ends_with('\n') { before.get(trimmed.len()..) } else { None }
     }
 
-    /// Returns the white space that a line begins with.
+    /// Returns the white space at the start of the line of an offset.
     fn indent_of_line(&self, offset: usize) -> &'t str {
         let before = self.text.get(..offset).expect(IN_TEXT);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -258,16 +258,16 @@ impl<'t> ParsedText<'t> {
         line.get(..blank).expect(IN_TEXT)
     }
 
-    /// Adds a value, and what is missing on the way to it. `there` steps are there already.
+    /// Returns the splices that add a value and its missing parents; `existing_steps` of the path exist.
     fn insertion(
         &self,
         at: &[PathStep<'_>],
-        there: usize,
+        existing_steps: usize,
         entry: &ConfigValue,
     ) -> Option<Vec<Splice>> {
-        let (known, missing) = at.split_at_checked(there)?;
+        let (existing, missing) = at.split_at_checked(existing_steps)?;
         let (first, deeper) = missing.split_first()?;
-        let container = self.container(known)?;
+        let container = self.container(existing)?;
         let outer = self.indent_of_line(container.inside.start);
         let inner = match container.items.first() {
             Some(item) => self.indent_of(item.start).map(str::to_owned),
@@ -290,21 +290,21 @@ impl<'t> ParsedText<'t> {
                     splices.push(Splice { at: last.end..last.end, with: ",".to_owned() });
                 }
                 let after = comma.as_ref().map_or(last.end, |comma| comma.end);
-                let place = if lines.is_some() { self.end_of_line(after) } else { after };
+                let offset = if lines.is_some() { self.end_of_line(after) } else { after };
                 let lead = lines.map_or(" ".to_owned(), |LineStyle { end, indent, .. }| {
                     format!("{end}{indent}")
                 });
                 let tail = if comma.is_some() { "," } else { "" };
-                splices.push(Splice { at: place..place, with: format!("{lead}{written}{tail}") });
+                splices.push(Splice { at: offset..offset, with: format!("{lead}{written}{tail}") });
                 Some(splices)
             }
         }
     }
 
-    /// Tells whether nothing but this is in what it is in.
+    /// Checks whether a value is alone in its container, without comments beside it.
     fn is_only_element(&self, at: &[PathStep<'_>]) -> bool {
-        let [way @ .., _] = at else { return false };
-        self.container(way).is_some_and(|container| match container.items.as_slice() {
+        let [parent @ .., _] = at else { return false };
+        self.container(parent).is_some_and(|container| match container.items.as_slice() {
             [only] => {
                 self.is_blank(container.inside.start..only.start)
                     && self.is_blank(only.end..container.inside.end)
@@ -313,19 +313,19 @@ impl<'t> ParsedText<'t> {
         })
     }
 
-    /// Tells whether there is nothing but white space and the comma after an item.
+    /// Checks whether a range holds only white space and commas.
     fn is_blank(&self, at: Range<usize>) -> bool {
         let text = self.text.get(at).expect(IN_TEXT);
         text.chars().all(|c| c.is_whitespace() || c == ',')
     }
 
     fn removal(&self, at: &[PathStep<'_>]) -> Option<Vec<Splice>> {
-        let [way @ .., last] = at else { return None };
-        let container = self.container(way)?;
+        let [parent @ .., last] = at else { return None };
+        let container = self.container(parent)?;
         if self.is_only_element(at) {
             return Some(vec![Splice { at: container.inside, with: String::new() }]);
         }
-        let index = match (last, self.value(way)?) {
+        let index = match (last, self.value(parent)?) {
             (PathStep::Element(index), _) => *index,
             (PathStep::Member(name), ast::Value::Object(object)) => {
                 object.properties.iter().position(|member| member.name.as_str() == *name)?
@@ -333,7 +333,7 @@ impl<'t> ParsedText<'t> {
             _ => return None,
         };
         let item = container.items.get(index)?;
-        let begun = self.start_with_line(item.start);
+        let start = self.start_with_line(item.start);
         let next = container.items.get(index + 1).map_or(container.inside.end, |next| next.start);
         let after = self.comma(item.end..next);
         let before = index.checked_sub(1).and_then(|before| container.items.get(before));
@@ -341,12 +341,12 @@ impl<'t> ParsedText<'t> {
             (None, Some(before)) => Some(self.comma(before.end..item.start)?),
             _ => None,
         };
-        let item = begun..item.end;
+        let item = start..item.end;
         let ranges = comma_before.into_iter().chain([item]).chain(after);
         Some(ranges.map(|at| Splice { at, with: String::new() }).collect())
     }
 
-    /// Returns where the white space before something begins, its own line's beginning included.
+    /// Returns the offset at which the white space before an item starts, its line break included.
     fn start_with_line(&self, offset: usize) -> usize {
         let before = self.text.get(..offset).expect(IN_TEXT);
         let blank = before.trim_end_matches([' ', '\t']);
@@ -354,7 +354,7 @@ impl<'t> ParsedText<'t> {
         line.unwrap_or(blank).len()
     }
 
-    /// Returns where a line ends, if nothing but notes follows.
+    /// Returns the offset of the line end, if only a comment follows on the line; else `offset`.
     fn end_of_line(&self, offset: usize) -> usize {
         let rest = self.text.get(offset..).expect(IN_TEXT);
         let line = rest.lines().next().unwrap_or_default();
@@ -376,7 +376,7 @@ fn range(node: &impl jsonc_parser::common::Ranged) -> Range<usize> {
     range.start..range.end
 }
 
-/// Writes an item with what is missing on the way to the entry around it.
+/// Renders an entry with its missing parents around it.
 fn render_entry(
     first: &PathStep<'_>,
     deeper: &[PathStep<'_>],

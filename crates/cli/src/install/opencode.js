@@ -1,21 +1,21 @@
 // Written by `lukasa install opencode`, which writes it anew; `lukasa uninstall opencode` removes it.
 //
-// When a session begins, its model is shown the index of memories and those that are pinned, and beside a prompt what fits
-// it. The text becomes a part of the person's message: there it stays in the conversation, and counts as data and not as an
-// instruction. What is not there at the prompt is handed over behind the next tool. Whatever goes wrong, a turn goes on.
+// At the start of a session, the model gets the index of memories and the pinned memories; with a prompt it gets the
+// memories that fit. The text becomes a part of the user's message: there it stays in the conversation, and counts as data
+// and not as an instruction. Text that is late for the prompt is added to the next tool result. Errors never fail a turn.
 
 import { spawn } from "node:child_process"
 
 const PROGRAM = "lukasa"
 
-// In milliseconds. A hook gives up after a second by itself; one that does not is ended.
+// In milliseconds. A hook gives up after a second by itself; otherwise it is killed.
 const WAIT = 2_000
 
-// What begins the text that a session begins with.
+// The start of a session's opening text.
 const INDEX = "<memory_index>"
 
-// Tells Lukasa of an event, and returns its text for the model; `undefined` if it did not answer.
-function hook(event, told) {
+// Reports an event to Lukasa, and returns the text for the model; `undefined` if there is no answer.
+function hook(event, input) {
   return new Promise((resolve) => {
     let child
     const end = (text) => {
@@ -42,18 +42,18 @@ function hook(event, told) {
           end(undefined)
         }
       })
-      child.stdin.end(JSON.stringify(told))
+      child.stdin.end(JSON.stringify(input))
     } catch {
       end(undefined)
     }
   })
 }
 
-// What was told already: this file may be there for the person and for the project, and is loaded twice then.
-const told = (globalThis[Symbol.for("lukasa.told")] ??= new WeakSet())
-const isNew = (thing) => !told.has(thing) && told.add(thing)
+// Objects that were reported already: if this file is installed for the user and for the project, it is loaded twice.
+const reported = (globalThis[Symbol.for("lukasa.told")] ??= new WeakSet())
+const isNew = (object) => !reported.has(object) && reported.add(object)
 
-// A handler that never fails: opencode would fail the turn with it.
+// Wraps a handler so that it never throws: opencode would fail the turn.
 const safe = (handler) => async (input, output) => {
   try {
     await handler(input, output)
@@ -61,20 +61,20 @@ const safe = (handler) => async (input, output) => {
 }
 
 export const Lukasa = async ({ client, directory }) => {
-  // What is known of sessions: whether one has begun, by which message, and whether it is a subagent's.
+  // The state of sessions: whether the opening text was given, with which message, and whether it is a subagent's session.
   const sessions = new Map()
 
-  const tell = (event, session, more) => hook(event, { session_id: session, cwd: directory, ...more })
+  const report = (event, session, more) => hook(event, { session_id: session, cwd: directory, ...more })
 
-  // Returns what is known of a session; asks opencode when this process sees it first.
-  const known = async (id) => {
+  // Returns the state of a session; asks opencode if it is new to this process.
+  const stateOf = async (id) => {
     let session = sessions.get(id)
     if (!session) {
-      const [found, said] = await Promise.all([
+      const [found, messages] = await Promise.all([
         client?.session?.get({ path: { id } }).catch(() => {}),
         client?.session?.messages({ path: { id } }).catch(() => {}),
       ])
-      const parts = (said?.data ?? []).flatMap((message) => message.parts ?? [])
+      const parts = (messages?.data ?? []).flatMap((message) => message.parts ?? [])
       const hasIndex = parts.some((part) => part.synthetic && part.text?.startsWith(INDEX))
       session = sessions.get(id) ?? { isChild: !!found?.data?.parentID, hasIndex, source: "resume" }
       sessions.set(id, session)
@@ -82,10 +82,10 @@ export const Lukasa = async ({ client, directory }) => {
     return session
   }
 
-  // Returns what a session begins with, once. One that an earlier run began is only told what changed since.
+  // Returns the opening text of a session, once. A session of an earlier run only gets the changes since.
   const begin = async (id, session, message) => {
     if (session.begun) return ""
-    const text = await tell("session-start", id, { source: session.source })
+    const text = await report("session-start", id, { source: session.source })
     if (text === undefined) return ""
     Object.assign(session, { begun: true, by: message })
     // A fork has the messages of another session, and with them the index.
@@ -101,23 +101,23 @@ export const Lukasa = async ({ client, directory }) => {
       const session = sessions.get(id)
       if (type === "session.created" && properties.info.parentID) sessions.set(id, { isChild: true })
       if (!session || session.isChild) return
-      // The message that brought the index is gone.
+      // The message that held the index was removed.
       const isLost = type === "message.removed" && session.by && session.by === properties.messageID
       if (type === "session.compacted" || isLost) {
         Object.assign(session, { begun: false, hasIndex: false, source: "compact" })
       }
-      if (type === "session.idle" && isNew(event)) await tell("stop", id)
-      if (type === "session.deleted" && isNew(event)) await tell("session-end", id)
+      if (type === "session.idle" && isNew(event)) await report("stop", id)
+      if (type === "session.deleted" && isNew(event)) await report("session-end", id)
     }),
 
     "chat.message": safe(async (_, { message, parts }) => {
       const id = message.sessionID
-      const session = await known(id)
+      const session = await stateOf(id)
       if (session.isChild || !isNew(message)) return
-      const said = parts.filter((part) => part.type === "text" && !part.synthetic)
-      const prompt = said.map((part) => part.text).join("\n")
+      const typed = parts.filter((part) => part.type === "text" && !part.synthetic)
+      const prompt = typed.map((part) => part.text).join("\n")
       const block = await begin(id, session, message.id)
-      const text = joined([block, prompt && (await tell("user-prompt", id, { prompt }))])
+      const text = joined([block, prompt && (await report("user-prompt", id, { prompt }))])
       if (!text) return
       // Parts are sorted by their ids.
       const part = `${parts.at(-1)?.id ?? "prt_"}q`
@@ -125,17 +125,17 @@ export const Lukasa = async ({ client, directory }) => {
     }),
 
     "tool.execute.after": safe(async ({ sessionID }, output) => {
-      const session = await known(sessionID)
+      const session = await stateOf(sessionID)
       if (!output || session.isChild || !isNew(output)) return
-      const text = joined([await begin(sessionID, session), await tell("post-tool-use", sessionID)])
+      const text = joined([await begin(sessionID, session), await report("post-tool-use", sessionID)])
       if (!text) return
       if (typeof output.output === "string") output.output += `\n${text}`
       else if (Array.isArray(output.content)) output.content.push({ type: "text", text })
     }),
 
     "experimental.session.compacting": safe(async ({ sessionID }, output) => {
-      const session = await known(sessionID)
-      if (!session.isChild && isNew(output)) await tell("pre-compact", sessionID)
+      const session = await stateOf(sessionID)
+      if (!session.isChild && isNew(output)) await report("pre-compact", sessionID)
     }),
   }
 }

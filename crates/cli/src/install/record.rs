@@ -1,39 +1,39 @@
-//! The record of `lukasa install`: what it needs to give an agent's files their exact bytes back.
+//! The record of `lukasa install`, from which `uninstall` restores the exact bytes of an agent's files.
 //!
-//! It holds no copy of a file, since such files hold keys: only digests, the few bytes that were replaced, the prior
-//! values of switches, and folders that were made.
+//! It holds no copies of files, since such files may hold keys. It holds digests, the few bytes that were replaced, the
+//! prior values of switches, and the folders that were created.
 
 use std::path::{Path, PathBuf};
 
 use memory::document::Revision;
 use serde::{Deserialize, Serialize};
 
-/// The files that were written.
+/// The records of all written files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InstallRecord {
     files: Vec<FileRecord>,
 }
 
-/// A file that was written.
+/// The record of a written file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileRecord {
-    /// The file.
+    /// The path of the file.
     pub(crate) file: PathBuf,
-    /// Whether `install` made it.
+    /// Whether `install` created it.
     pub(crate) made: bool,
-    /// The folders that `install` made for it, the deepest first.
+    /// The folders that `install` created for it, deepest first.
     #[serde(default)]
     pub(crate) folders: Vec<PathBuf>,
     /// The digest of the text that was written.
     pub(crate) revision: String,
-    /// The bytes that were replaced, the last ones first; `None` if the file was edited between two installations.
+    /// The bytes that were replaced, last edit first; `None` if the file was edited between two installations.
     pub(crate) replaced: Option<Vec<Replacement>>,
-    /// Settings of the agent's own that were changed.
+    /// The changed settings of the agent's own.
     #[serde(default)]
     pub(crate) settings: Vec<PriorSetting>,
 }
 
-/// A stretch of a text that took the place of another one.
+/// A replaced part of a text: its offset and length in the new text, and the bytes before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Replacement {
     at: usize,
@@ -41,35 +41,35 @@ pub(crate) struct Replacement {
     before: String,
 }
 
-/// A switch of an agent, and its value before; `None` if it was not set.
+/// A switch of an agent with its value before `install`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PriorSetting {
-    /// The names on the way to it.
+    /// The names of the members that lead to it.
     pub(crate) at: Vec<String>,
-    /// The value.
+    /// The value before; `None` if it was not set.
     pub(crate) value: Option<bool>,
 }
 
-/// A file before `install` wrote it.
+/// The state of a file before `install` wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PriorText {
-    /// There was none.
+    /// The file did not exist.
     Absent,
-    /// Its text.
+    /// The file had this text.
     Text(String),
-    /// It was edited since.
+    /// The earlier text cannot be restored, since the file was edited.
     Unknown,
 }
 
 impl PriorSetting {
-    /// Returns the prior value of a setting.
+    /// Creates the record of a setting.
     pub(super) fn new(at: &[&str], value: Option<bool>) -> Self {
         Self { at: at.iter().map(|name| (*name).to_owned()).collect(), value }
     }
 }
 
 impl Replacement {
-    /// Returns the one stretch in which two texts differ.
+    /// Returns the smallest part in which two texts differ.
     pub(super) fn between(before: &str, after: &str) -> Self {
         let pairs = before.chars().zip(after.chars());
         let at: usize = pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
@@ -94,12 +94,12 @@ impl InstallRecord {
         self.files.iter().find(|record| record.file == file)
     }
 
-    /// Forgets a file.
+    /// Removes the record of a file.
     pub(crate) fn remove(&mut self, file: &Path) {
         self.files.retain(|record| record.file != file);
     }
 
-    /// Notes down a file that is about to be written, with what was known of it.
+    /// Adds the record of a file that is about to be written, merged with its earlier record.
     pub(crate) fn insert(&mut self, mut new: FileRecord, before: Option<&str>) {
         if let Some(old) = self.file_record(&new.file).filter(|_| before.is_some()) {
             let unchanged = before.is_some_and(|text| old.revision == digest(text));
@@ -107,7 +107,7 @@ impl InstallRecord {
             new.replaced = new.replaced.zip(earlier).map(|(new, old)| [new, old].concat());
             new.made = old.made;
             new.folders.clone_from(&old.folders);
-            // A setting that was changed twice gets its first value back.
+            // For a setting that was changed twice, the first prior value counts.
             new.settings.retain(|new| old.settings.iter().all(|old| old.at != new.at));
             new.settings.extend(old.settings.iter().cloned());
         }
@@ -115,14 +115,14 @@ impl InstallRecord {
         self.files.push(new);
     }
 
-    /// Tells whether it has no file.
+    /// Checks whether there are no records.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 }
 
 impl FileRecord {
-    /// Returns the file as it was before `install`, if it was not edited since.
+    /// Returns the state of the file before `install`, if it was not edited since.
     pub(crate) fn before(&self, text: &str) -> PriorText {
         if self.revision != digest(text) {
             return PriorText::Unknown;
@@ -137,7 +137,7 @@ impl FileRecord {
     }
 }
 
-/// Returns the digest by which a text is known again.
+/// Returns the digest by which an unchanged text is recognized.
 pub(crate) fn digest(text: &str) -> String {
     Revision::digest(text.as_bytes()).to_string()
 }

@@ -1,4 +1,4 @@
-//! The MCP server in a file of JSON.
+//! The entry of the MCP server in a JSON file: adding, updating and removing it, in the forms of the agents.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::install::entry::ConfigValue;
 use crate::install::jsonc::{self, PathStep};
 use crate::install::{ConfigError, ConfigPart, SERVER, ServerForm, is_our_program};
 
-/// A server as a file has it.
+/// The command of a server entry.
 struct ServerCommand<'v> {
     program: &'v str,
     first_arg: Option<&'v str>,
@@ -14,7 +14,7 @@ struct ServerCommand<'v> {
     program_at: &'static [PathStep<'static>],
 }
 
-/// Returns the entry of a server, as the agent writes it.
+/// Returns the entry of a server in the form of the agent.
 pub(super) fn entry(
     program: &str,
     args: &[String],
@@ -54,17 +54,17 @@ pub(super) fn entry(
     ConfigValue::Object(written)
 }
 
-/// Adds the server. `None` when another program stands there under our name.
+/// Adds the server or updates its program. Returns `None` if another program has our name.
 pub(super) fn add(text: &str, part: &ConfigPart) -> Result<Option<String>, ConfigError> {
     let ConfigPart::Server { servers, program, args, form, members } = part else {
         return Ok(None);
     };
     let value = jsonc::read(text)?;
     let at = [PathStep::Member(servers), PathStep::Member(SERVER)];
-    let Some(there) = value.get(servers).and_then(|servers| servers.get(SERVER)) else {
+    let Some(existing) = value.get(servers).and_then(|servers| servers.get(SERVER)) else {
         return jsonc::insert(text, &at, &entry(program, args, *form, members)).map(Some);
     };
-    let call = call_of(there);
+    let call = call_of(existing);
     if !call.is_ours() {
         return Ok(None);
     }
@@ -73,26 +73,26 @@ pub(super) fn add(text: &str, part: &ConfigPart) -> Result<Option<String>, Confi
         let at = [&at[..], call.program_at].concat();
         text = jsonc::insert(&text, &at, &ConfigValue::text(program))?;
     }
-    for (name, member) in members.iter().filter(|(name, _)| there.get(name).is_none()) {
+    for (name, member) in members.iter().filter(|(name, _)| existing.get(name).is_none()) {
         text = jsonc::insert(&text, &[&at[..], &[PathStep::Member(name)]].concat(), member)?;
     }
     Ok(Some(text))
 }
 
-/// Removes the server. `None` when another program stands there under our name.
+/// Removes the server. Returns `None` if another program has our name.
 pub(super) fn remove(text: &str, part: &ConfigPart) -> Result<Option<String>, ConfigError> {
     let ConfigPart::Server { servers, .. } = part else { return Ok(None) };
     let value = jsonc::read(text)?;
     match value.get(servers).and_then(|servers| servers.get(SERVER)) {
         None => Ok(Some(text.to_owned())),
-        Some(there) if call_of(there).is_ours() => {
+        Some(existing) if call_of(existing).is_ours() => {
             jsonc::remove(text, &[PathStep::Member(servers), PathStep::Member(SERVER)]).map(Some)
         }
         Some(_) => Ok(None),
     }
 }
 
-/// Reads what a server calls, in any of the forms that agents have.
+/// Returns the command of a server entry in any of the forms of the agents.
 fn call_of(server: &Value) -> ServerCommand<'_> {
     const DIRECT: &[PathStep<'_>] = &[PathStep::Member("command")];
     const LISTED: &[PathStep<'_>] = &[PathStep::Member("command"), PathStep::Element(0)];
@@ -113,7 +113,7 @@ fn call_of(server: &Value) -> ServerCommand<'_> {
 }
 
 impl ServerCommand<'_> {
-    /// Tells whether it is `lukasa mcp`, wherever the program lies.
+    /// Checks whether it is `lukasa mcp`, with any path of the program.
     fn is_ours(&self) -> bool {
         is_our_program(self.program) && self.first_arg == Some("mcp")
     }

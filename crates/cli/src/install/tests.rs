@@ -1,4 +1,5 @@
-//! Files as people and programs leave them: what goes in comes out again, and the rest stays.
+//! Tests of `install` and `uninstall` on texts as people and programs write them: entries are added and removed, and
+//! all other bytes stay.
 
 use serde_json::Value;
 use testkit::Random;
@@ -35,7 +36,7 @@ fn uninstalled(text: &str) -> EditedText {
     uninstall(text, &parts(), &[]).unwrap()
 }
 
-/// Texts as people and programs leave them.
+/// Configuration files as people and programs write them.
 const TEXTS: &[&str] = &[
     "{\n  \"model\": \"x\"\n}\n",
     "{\n\t\"model\": \"x\",\n\t\"mcpServers\": {\n\t\t\"a\": { \"command\": \"b\" }\n\t}\n}",
@@ -50,17 +51,17 @@ const TEXTS: &[&str] = &[
 ];
 
 #[test]
-fn what_is_taken_away_is_what_was_added_to_the_byte() {
+fn uninstall_restores_the_bytes_before_install() {
     for text in TEXTS {
         let with = installed(text);
-        let left = uninstalled(&with);
-        assert_eq!(left.text.as_deref(), Some(*text), "{with}");
-        assert_eq!(left.notes, Vec::<String>::new());
+        let edited = uninstalled(&with);
+        assert_eq!(edited.text.as_deref(), Some(*text), "{with}");
+        assert_eq!(edited.notes, Vec::<String>::new());
     }
 }
 
 #[test]
-fn everything_else_means_what_it_meant() {
+fn install_keeps_all_other_values() {
     for text in TEXTS {
         let (before, after) = (jsonc::read(text).unwrap(), jsonc::read(&installed(text)).unwrap());
         let mut rest = after.clone();
@@ -80,7 +81,7 @@ fn everything_else_means_what_it_meant() {
 }
 
 #[test]
-fn to_install_twice_changes_nothing_more() {
+fn a_second_install_changes_nothing() {
     for text in TEXTS {
         let once = installed(text);
         assert_eq!(installed(&once), once);
@@ -88,9 +89,9 @@ fn to_install_twice_changes_nothing_more() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_made_and_goes_again() {
-    let made = install(None, &parts()).unwrap().text.unwrap();
-    insta::assert_snapshot!(made, @r#"
+fn a_missing_file_is_created_and_removed_again() {
+    let created = install(None, &parts()).unwrap().text.unwrap();
+    insta::assert_snapshot!(created, @r#"
     {
       "mcpServers": {
         "lukasa": {
@@ -126,11 +127,11 @@ fn a_file_that_is_not_there_is_made_and_goes_again() {
       }
     }
     "#);
-    assert_eq!(uninstalled(&made).text, None);
+    assert_eq!(uninstalled(&created).text, None);
 }
 
 #[test]
-fn notes_and_form_stay_around_what_is_added() {
+fn comments_and_layout_stay_around_added_entries() {
     insta::assert_snapshot!(installed(TEXTS[3]), @r#"
     // mine
     {
@@ -187,7 +188,7 @@ fn notes_and_form_stay_around_what_is_added() {
 }
 
 #[test]
-fn what_a_person_put_into_ours_does_not_keep_it_and_what_they_put_beside_it_stays() {
+fn our_edited_entries_are_removed_and_other_entries_beside_them_stay() {
     let text = r#"{
       "mcpServers": {
         "before": { "command": "b" },
@@ -225,7 +226,7 @@ fn what_a_person_put_into_ours_does_not_keep_it_and_what_they_put_beside_it_stay
 }
 
 #[test]
-fn what_is_there_stays_as_a_person_has_it_but_for_the_program() {
+fn only_the_program_of_existing_entries_is_updated() {
     let text = |program: &str| {
         format!(
             r#"{{ "mcpServers": {{ "lukasa": {{ "args": ["mcp", "--read-only"], "command": "{program}" }} }},
@@ -238,25 +239,25 @@ fn what_is_there_stays_as_a_person_has_it_but_for_the_program() {
 }
 
 #[test]
-fn another_program_of_our_name_stays_and_is_told() {
+fn another_program_with_our_name_stays_and_is_noted() {
     let text = r#"{ "mcpServers": { "lukasa": { "command": "npx", "args": ["lukasa"] } } }"#;
-    let told = vec!["`mcpServers.lukasa` calls another program; it stays as it is".to_owned()];
+    let notes = vec!["`mcpServers.lukasa` calls another program; it was not changed".to_owned()];
     let edited = install(Some(text), &[server()]).unwrap();
     assert_eq!(
         edited,
-        EditedText { text: Some(text.to_owned()), notes: told.clone(), ..EditedText::default() }
+        EditedText { text: Some(text.to_owned()), notes: notes.clone(), ..EditedText::default() }
     );
     assert_eq!(
         uninstalled(text),
-        EditedText { text: Some(text.to_owned()), notes: told, ..EditedText::default() }
+        EditedText { text: Some(text.to_owned()), notes, ..EditedText::default() }
     );
 }
 
 #[test]
-fn a_file_that_is_not_understood_is_named_with_its_line() {
+fn a_file_that_cannot_be_edited_is_refused_with_the_reason() {
     fn check(text: &str, expected: &str) {
-        let misread = install(Some(text), &parts()).unwrap_err();
-        assert_eq!(misread.reason(), expected, "{text}");
+        let error = install(Some(text), &parts()).unwrap_err();
+        assert_eq!(error.reason(), expected, "{text}");
         assert!(uninstall(text, &parts(), &[]).is_err() || jsonc::read(text).is_ok(), "{text}");
     }
     check("{\n  \"a\": 1\n  \"b\": 2\n}", "line 2: expected comma");
@@ -264,17 +265,11 @@ fn a_file_that_is_not_understood_is_named_with_its_line() {
     check("[]", "line 1: an object is expected");
     check("{ 'a': 1 }", "line 1: single-quoted strings are not allowed");
     check("{} {}", "line 1: text cannot contain more than one json value");
-    check(
-        r#"{ "mcpServers": [] }"#,
-        "`mcpServers.lukasa` is not of the kind that the agent reads there",
-    );
-    check(
-        r#"{ "hooks": { "Stop": {} } }"#,
-        "`hooks.Stop` is not of the kind that the agent reads there",
-    );
+    check(r#"{ "mcpServers": [] }"#, "`mcpServers.lukasa` has a type that the agent does not read");
+    check(r#"{ "hooks": { "Stop": {} } }"#, "`hooks.Stop` has a type that the agent does not read");
     check(
         r#"{ "mcpServers": {}, "mcpServers": { "a": {} } }"#,
-        "`mcpServers.lukasa` is written in a form that is not edited here",
+        "`mcpServers.lukasa` is written in a form that cannot be edited",
     );
 }
 
@@ -291,7 +286,7 @@ mod codex {
     }
 
     #[test]
-    fn the_server_is_added_and_taken_away_as_lines() {
+    fn the_server_is_added_and_removed_as_lines() {
         insta::assert_snapshot!(installed("model = 'o' # mine\n"), @r#"
         model = 'o' # mine
 
@@ -312,27 +307,27 @@ mod codex {
             assert_eq!(installed(&with), with);
             assert_eq!(uninstall(&with, &part(), &[]).unwrap().text.unwrap(), *text);
         }
-        // A text that only looks like our table is not taken for it.
+        // A string that looks like our table is not edited.
         let with = installed(texts[4]);
         let form = ConfigError::Form("mcp_servers.lukasa".to_owned());
         assert_eq!(uninstall(&with, &part(), &[]), Err(form));
-        let made = install(None, &part()).unwrap().text.unwrap();
-        assert_eq!(uninstall(&made, &part(), &[]).unwrap().text, None);
+        let created = install(None, &part()).unwrap().text.unwrap();
+        assert_eq!(uninstall(&created, &part(), &[]).unwrap().text, None);
     }
 
     #[test]
-    fn what_was_edited_around_it_stays() {
+    fn edits_around_the_table_stay() {
         let text = "a = 1\n# the memory\n[mcp_servers.lukasa]\ncommand = \"lukasa\"\nargs = [\"mcp\"]\n\n\
                     [mcp_servers.lukasa.env]\nA = \"b\"\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n";
-        let left = uninstall(text, &part(), &[]).unwrap().text.unwrap();
-        assert_eq!(left, "a = 1\n# the memory\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n");
+        let rest = uninstall(text, &part(), &[]).unwrap().text.unwrap();
+        assert_eq!(rest, "a = 1\n# the memory\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n");
         assert_eq!(installed(text), text);
     }
 
     #[test]
     fn an_inline_table_is_removed_with_its_comma_or_its_line() {
         let ours = "lukasa = { command = 'lukasa', args = ['mcp'] }";
-        let left = |text: &str| uninstall(text, &part(), &[]).unwrap().text.unwrap();
+        let rest = |text: &str| uninstall(text, &part(), &[]).unwrap().text.unwrap();
         for (text, expected) in [
             (format!("mcp_servers = {{ {ours} }}\n"), "mcp_servers = {  }\n"),
             (
@@ -348,12 +343,12 @@ mod codex {
                 "[mcp_servers]\na.command = 'b'\n[x]\n",
             ),
         ] {
-            assert_eq!(left(&text), expected);
+            assert_eq!(rest(&text), expected);
         }
     }
 
     #[test]
-    fn the_tools_are_approved_only_if_that_is_wanted() {
+    fn the_tools_are_approved_only_with_consent() {
         let approved = |text: &str| {
             let ConfigPart::TomlServer { program, variables, .. } = part()[0].clone() else {
                 panic!()
@@ -368,11 +363,11 @@ mod codex {
         let header = "[mcp_servers.lukasa]\n";
         assert_eq!(approved(&without), without.replace(header, &format!("{header}{mode}")));
         let prompts = with.replace("\"approve\"", "\"prompt\"");
-        assert_eq!(approved(&prompts), prompts, "a person's choice stays");
+        assert_eq!(approved(&prompts), prompts, "the user's choice stays");
     }
 
     #[test]
-    fn another_form_is_refused_and_another_program_stays() {
+    fn other_forms_are_refused_and_other_programs_stay() {
         let form = ConfigError::Form("mcp_servers.lukasa".to_owned());
         let dotted = "mcp_servers.lukasa.command = 'lukasa'\nmcp_servers.lukasa.args = ['mcp']\n";
         assert_eq!(uninstall(dotted, &part(), &[]), Err(form.clone()));
@@ -380,13 +375,13 @@ mod codex {
         let other = "[mcp_servers.lukasa]\ncommand = 'npx'\n";
         assert_eq!(uninstall(other, &part(), &[]).unwrap().text.as_deref(), Some(other));
         assert_eq!(
-            install(Some("a = 1\nb = = 2\n"), &part()).map_err(|misread| misread.reason()),
+            install(Some("a = 1\nb = = 2\n"), &part()).map_err(|error| error.reason()),
             Err("line 2: extra `=`, expected nothing".to_owned())
         );
     }
 
     #[test]
-    fn the_program_is_brought_up_to_date() {
+    fn the_program_is_updated() {
         let text = |program| {
             format!(
                 "[mcp_servers.lukasa]\nargs = [\"mcp\", \"-q\"]\ncommand = \"{program}\" \n[x]\ncommand = 1\n"
@@ -396,7 +391,7 @@ mod codex {
     }
 }
 
-/// Gives a file its bytes back as `lukasa uninstall` does.
+/// Restores the bytes of a file as `lukasa uninstall` does.
 fn undone(edited: &EditedText, before: Option<&str>) -> Option<String> {
     let text = edited.text.clone().unwrap();
     let mut record = record::InstallRecord::default();
@@ -409,9 +404,9 @@ fn undone(edited: &EditedText, before: Option<&str>) -> Option<String> {
         settings: edited.settings.clone(),
     };
     record.insert(file, before);
-    let known = record.file_record("settings.json".as_ref()).unwrap();
-    assert_eq!(known.before(&format!("{text} ")), record::PriorText::Unknown);
-    match known.before(&text) {
+    let file = record.file_record("settings.json".as_ref()).unwrap();
+    assert_eq!(file.before(&format!("{text} ")), record::PriorText::Unknown);
+    match file.before(&text) {
         record::PriorText::Absent => None,
         record::PriorText::Text(text) => Some(text),
         record::PriorText::Unknown => panic!("the text was not edited"),
@@ -419,7 +414,7 @@ fn undone(edited: &EditedText, before: Option<&str>) -> Option<String> {
 }
 
 #[test]
-fn a_file_that_was_not_edited_since_gets_its_bytes_back_whatever_it_held() {
+fn an_unedited_file_gets_its_bytes_back() {
     for text in
         ["", "{}", "{ }\n", "{\"hooks\": { }, \"mcpServers\":{\n}}", "{\n  // mine\n}", "\n"]
     {
@@ -439,7 +434,7 @@ mod settings {
     };
 
     #[test]
-    fn only_what_was_changed_gets_its_value_back() {
+    fn only_changed_settings_are_restored() {
         for (before, with) in [
             ("{}", r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__lukasa"]}}"#),
             (
@@ -458,15 +453,15 @@ mod settings {
             let mut meant: Value = serde_json::from_str(with).unwrap();
             meant["z"] = 1.into();
             assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), meant);
-            let left = uninstall(&written, &parts, &edited.settings).unwrap();
-            assert_eq!(left.text.unwrap(), text);
-            let kept = uninstall(&written, &parts, &[]).unwrap();
-            assert_eq!(kept.text.unwrap(), written, "without a record nothing is known to be ours");
+            let restored = uninstall(&written, &parts, &edited.settings).unwrap();
+            assert_eq!(restored.text.unwrap(), text);
+            let unchanged = uninstall(&written, &parts, &[]).unwrap();
+            assert_eq!(unchanged.text.unwrap(), written, "without a record no setting is restored");
         }
     }
 }
 
-/// Writes JSON in all the ways in which people and programs do.
+/// A generator of JSON in many layouts, with comments and trailing commas.
 struct JsonGenerator {
     random: Random,
     end: &'static str,
@@ -486,7 +481,7 @@ impl JsonGenerator {
         }
     }
 
-    /// Writes items between brackets, with a comma after the last one now and then.
+    /// Writes items between brackets, sometimes with a trailing comma.
     fn within(
         &mut self,
         brackets: [char; 2],
@@ -551,7 +546,7 @@ impl JsonGenerator {
 }
 
 #[test]
-fn however_a_file_is_written_it_comes_back_to_the_byte() {
+fn random_files_get_their_bytes_back() {
     for seed in 0..3_000 {
         let mut random = Random::new(seed);
         let end = if random.one_in(4) { "\r\n" } else { "\n" };
@@ -566,7 +561,7 @@ fn however_a_file_is_written_it_comes_back_to_the_byte() {
 }
 
 #[test]
-fn a_hook_is_ours_by_what_it_calls() {
+fn a_hook_is_ours_if_it_calls_lukasa() {
     for (command, program) in [
         ("lukasa hook stop", "lukasa"),
         ("! command -v lukasa >/dev/null 2>&1 || lukasa hook stop", "lukasa"),

@@ -1,8 +1,8 @@
-//! The table of our MCP server in a file of TOML.
+//! The table of our MCP server in a TOML file.
 //!
-//! It is added as lines at the end and removed as lines, so that every other byte stays. Whoever wrote it in
-//! another form, as an inline table or with dotted keys, is told so: the result is read again, and has to mean
-//! what was meant.
+//! It is added as lines at the end and removed as lines, so that every other byte stays. The edited text is parsed again
+//! and must have the intended value. So a server that a user wrote in another form, such as dotted keys, is an error
+//! and not edited wrongly.
 
 use toml::de::DeTable;
 use toml::{Table, Value};
@@ -12,31 +12,31 @@ use crate::install::{ConfigError, SERVER};
 /// The table that holds servers.
 pub(super) const SERVERS: &str = "mcp_servers";
 
-/// The key with which Codex runs the tools of a server without asking.
+/// The key of a server by which Codex runs its tools without asking.
 const APPROVAL: &str = "default_tools_approval_mode";
 
-/// The value of [`APPROVAL`] that lets all of them run.
+/// The value of [`APPROVAL`] for all tools.
 const APPROVED: &str = "approve";
 
-/// The server that is added.
+/// The server to add.
 pub(super) struct CodexServer<'a> {
     pub(super) program: &'a str,
     pub(super) variables: &'a [&'static str],
     pub(super) approved: bool,
 }
 
-/// Adds the server; one that is there and calls us is only brought up to date. `None` when another program stands
-/// there.
+/// Adds the server; if ours exists, its program and approval are updated. Returns `None` if another program has our
+/// name.
 pub(super) fn add(text: &str, server: &CodexServer<'_>) -> Result<Option<String>, ConfigError> {
     let mut meant = read(text)?;
-    let Some(there) = server_of(&meant) else {
+    let Some(existing) = server_of(&meant) else {
         return append_server(text, meant, server).map(Some);
     };
-    if !is_our_server(there) {
+    if !is_our_server(existing) {
         return Ok(None);
     }
-    let command = there.get("command").and_then(Value::as_str).unwrap_or_default();
-    let approves = server.approved && there.get(APPROVAL).is_none();
+    let command = existing.get("command").and_then(Value::as_str).unwrap_or_default();
+    let approves = server.approved && existing.get(APPROVAL).is_none();
     let renames = command != server.program && command != SERVER;
     let mut after = text.to_owned();
     let Some(Value::Table(table)) = server_mut(&mut meant) else { return Err(unexpected_form()) };
@@ -51,7 +51,7 @@ pub(super) fn add(text: &str, server: &CodexServer<'_>) -> Result<Option<String>
     check_result(after, &meant).map(Some)
 }
 
-/// Adds the table of the server at the end. A text whose last line has no end gets none.
+/// Adds the table of the server at the end. If the text has no final line end, the result has none either.
 fn append_server(
     text: &str,
     mut meant: Table,
@@ -59,14 +59,14 @@ fn append_server(
 ) -> Result<String, ConfigError> {
     let end = line_end(text);
     let names = server.variables.iter().map(|name| Value::from(*name)).collect::<Vec<_>>();
-    let mut said = vec![("command", Value::from(server.program)), ("args", vec!["mcp"].into())];
+    let mut pairs = vec![("command", Value::from(server.program)), ("args", vec!["mcp"].into())];
     if !names.is_empty() {
-        said.push(("env_vars", names.into()));
+        pairs.push(("env_vars", names.into()));
     }
     if server.approved {
-        said.push((APPROVAL, APPROVED.into()));
+        pairs.push((APPROVAL, APPROVED.into()));
     }
-    let lines = said.iter().map(|(key, value)| format!("{end}{key} = {value}"));
+    let lines = pairs.iter().map(|(key, value)| format!("{end}{key} = {value}"));
     let lines = lines.collect::<String>();
     let (lead, tail) = match text {
         "" => (String::new(), end),
@@ -74,7 +74,7 @@ fn append_server(
         _ => (format!("{end}{end}"), ""),
     };
     let after = format!("{text}{lead}[{SERVERS}.{SERVER}]{lines}{tail}");
-    let table: Table = said.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let table: Table = pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let servers = meant.entry(SERVERS).or_insert_with(|| Value::Table(Table::new()));
     let Value::Table(servers) = servers else { return Err(ConfigError::Shape(SERVERS.to_owned())) };
     servers.insert(SERVER.to_owned(), Value::Table(table));
@@ -85,7 +85,7 @@ fn line_end(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-/// Removes the server, if it calls us.
+/// Removes the server, if it is ours.
 pub(super) fn remove(text: &str) -> Result<String, ConfigError> {
     let mut meant = read(text)?;
     if !server_of(&meant).is_some_and(is_our_server) {
@@ -98,7 +98,7 @@ pub(super) fn remove(text: &str) -> Result<String, ConfigError> {
     check_result(without_tables(text), &meant).or_else(|_| check_result(inline, &meant))
 }
 
-/// Leaves out a server that is written as an inline table, with its comma or its line.
+/// Removes a server that is written as an inline table, with its comma or its line.
 fn without_member(text: &str) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
     let servers = document.get_ref().get(SERVERS)?.get_ref().as_table()?;
@@ -138,7 +138,7 @@ fn is_our_server(server: &Value) -> bool {
     super::is_our_program(program) && first == Some("mcp")
 }
 
-/// Lets only a text out that means what it should. A table that holds nothing means nothing.
+/// Returns the edited text if it parses to the intended table. An empty table of servers counts as none.
 fn check_result(text: String, meant: &Table) -> Result<String, ConfigError> {
     let empty = |table: &Table| table.get(SERVERS) == Some(&Value::Table(Table::new()));
     let mut meant = meant.clone();
@@ -166,7 +166,7 @@ fn is_ours(line: &str) -> bool {
     header(line).is_some_and(|parts| parts.starts_with(&[SERVERS, SERVER]))
 }
 
-/// Leaves the lines of our tables out. Notes before the table that follows belong to that.
+/// Removes the lines of our tables. Comments before the next table belong to that table and stay.
 fn without_tables(text: &str) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut kept: Vec<&str> = Vec::with_capacity(lines.len());
@@ -179,18 +179,18 @@ fn without_tables(text: &str) -> String {
         }
         let next = after.iter().position(|line| line.trim_start().starts_with('['));
         let (body, others) = after.split_at(next.unwrap_or(after.len()));
-        let said = body.iter().rposition(|line| !is_blank_or_note(line)).map_or(0, |last| last + 1);
+        let used = body.iter().rposition(|line| !is_blank_or_note(line)).map_or(0, |last| last + 1);
         if kept.last().is_some_and(|line| line.trim().is_empty()) {
             kept.pop();
         }
-        kept.extend(body.iter().skip(said));
+        kept.extend(body.iter().skip(used));
         rest = others;
     }
-    let left = kept.concat();
-    // A text whose last line has no end keeps that form.
-    let cut = !text.ends_with('\n') && left.ends_with('\n');
-    let whole = if cut { left.trim_end_matches('\n').trim_end_matches('\r') } else { &left };
-    whole.to_owned()
+    let result = kept.concat();
+    // A text without a final line end keeps that form.
+    let cut = !text.ends_with('\n') && result.ends_with('\n');
+    let result = if cut { result.trim_end_matches('\n').trim_end_matches('\r') } else { &result };
+    result.to_owned()
 }
 
 fn is_blank_or_note(line: &str) -> bool {
@@ -201,17 +201,17 @@ fn is_blank_or_note(line: &str) -> bool {
 /// Adds a line to our table, below its header.
 fn with_line(text: &str, line: &str) -> String {
     let end = line_end(text);
-    let lines = text.split_inclusive('\n').map(|there| match header(there) {
-        Some(parts) if parts == [SERVERS, SERVER] && !there.ends_with('\n') => {
-            format!("{there}{end}{line}")
+    let lines = text.split_inclusive('\n').map(|current| match header(current) {
+        Some(parts) if parts == [SERVERS, SERVER] && !current.ends_with('\n') => {
+            format!("{current}{end}{line}")
         }
-        Some(parts) if parts == [SERVERS, SERVER] => format!("{there}{line}{end}"),
-        _ => there.to_owned(),
+        Some(parts) if parts == [SERVERS, SERVER] => format!("{current}{line}{end}"),
+        _ => current.to_owned(),
     });
     lines.collect()
 }
 
-/// Writes another program into the line of our table that names it.
+/// Replaces the program in the `command` line of our table.
 fn replace_command(text: &str, program: &str) -> String {
     let mut within = false;
     let lines = text.split_inclusive('\n').map(|line| {

@@ -1,4 +1,4 @@
-//! Changes as people and programs read them.
+//! Changes as text and JSON: log lines, the heading of one change, and its differences.
 
 use std::collections::BTreeSet;
 
@@ -16,25 +16,25 @@ use crate::render::{
     FAINT, MARK, OutputStyle, STRONG, counted, diff, sanitize, short_path, table, time,
 };
 
-/// How many memories of one change a line of the log names.
+/// The number of memories that a log line names per change.
 const NAMED_MAX: usize = 2;
 
-/// How many digits of a revision people see.
+/// The number of revision digits shown in text.
 const REVISION_DIGITS: usize = 12;
 
-/// Returns a path as programs read it; that of a root which is not mounted here with the identity of the root.
+/// Returns a full path for JSON. If the root is not mounted here, its identity precedes the path.
 fn full_path(memories: &Memories, root: &RootKey, path: &RelativePath) -> String {
     let mounted = memories.virtual_path(root, path);
     mounted.map_or_else(|| format!("{}:{path}", root.identity), |path| path.to_string())
 }
 
-/// Returns a path as people read it.
+/// Returns a short path for text. If the root is not mounted here, its identity precedes the path.
 fn file_path(memories: &Memories, root: &RootKey, path: &RelativePath) -> String {
     let mounted = memories.virtual_path(root, path);
     mounted.map_or_else(|| format!("{}:{path}", root.identity), |path| short_path(&path))
 }
 
-/// Returns the path of a memory, and the one that it got.
+/// Returns the path of a memory, and its new path if it was moved.
 fn paths(memories: &Memories, file: &FileChange) -> String {
     let from = file_path(memories, &file.root, &file.path);
     match &file.moved_to {
@@ -43,7 +43,7 @@ fn paths(memories: &Memories, file: &FileChange) -> String {
     }
 }
 
-/// Returns who made a change, in a few words.
+/// Returns the actor of a change, with the client or origin.
 fn actor_text(provenance: &Provenance) -> String {
     let by = provenance.client.as_deref().unwrap_or(&provenance.origin);
     let actor = provenance.actor.as_ref();
@@ -53,7 +53,7 @@ fn actor_text(provenance: &Provenance) -> String {
     sanitize::line(&format!("{actor} ({by})")).into_owned()
 }
 
-/// Returns the action that led to a change: for a task what was asked for, such as `remember`, else what was done.
+/// Returns the action that led to a change: for a task its kind, such as `remember`, else the kind of the change.
 fn action(change: &MemoryChange) -> &'static str {
     let task = change.provenance.task.as_deref().and_then(|task| task.parse::<TaskId>().ok());
     match (change.kind, task, change.provenance.actor) {
@@ -65,12 +65,12 @@ fn action(change: &MemoryChange) -> &'static str {
     }
 }
 
-/// Returns what was done to what, in a few words.
+/// Returns the action and the memories of a change on one line.
 pub(crate) fn summary(memories: &Memories, change: &MemoryChange) -> String {
     format!("{} {}", action(change), sanitize::line(&touched_text(memories, change)))
 }
 
-/// Returns what a change touched, in a few words.
+/// Returns the memories that a change touched; at most [`NAMED_MAX`] are named.
 fn touched_text(memories: &Memories, change: &MemoryChange) -> String {
     let mut named: Vec<String> = Vec::new();
     if let Some(folder) = &change.folder {
@@ -85,7 +85,7 @@ fn touched_text(memories: &Memories, change: &MemoryChange) -> String {
             counted(change.files.len(), "memory", "memories")
         );
     }
-    // What was moved to another scope is named once, with both paths.
+    // A move to another scope deletes one file and creates another; it is named once, with both paths.
     let arrived = change.files.iter().filter(|file| file.before.is_none());
     let arrived: BTreeSet<Revision> = match change.kind {
         ChangeKind::Rename => arrived.filter_map(|file| file.after).collect(),
@@ -106,14 +106,14 @@ fn touched_text(memories: &Memories, change: &MemoryChange) -> String {
     if more > 0 {
         named.push(format!("and {more} more"));
     }
-    let mut what = named.join(", ");
+    let mut text = named.join(", ");
     if let Some(undone) = change.undoes {
-        what = format!("{what} (takes back {undone})");
+        text = format!("{text} (undoes {undone})");
     }
-    what
+    text
 }
 
-/// Returns a log: a table for people, lines with tabs for programs.
+/// Returns a log: an aligned table on a terminal, else lines separated by tabs.
 pub(crate) fn log(
     memories: &Memories,
     changes: &[MemoryChange],
@@ -147,7 +147,7 @@ fn plain_line(memories: &Memories, change: &MemoryChange) -> String {
     format!("{}\t{at}\t{}\t{who}\t{}\n", change.id, action(change), touched_text(memories, change))
 }
 
-/// Returns what a change says about itself, before its differences.
+/// Returns the facts about a change, printed before its differences.
 pub(crate) fn heading(
     memories: &Memories,
     change: &MemoryChange,
@@ -172,7 +172,7 @@ pub(crate) fn heading(
     ];
     lines.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
     if let Some(undone) = change.undoes {
-        lines.push(("takes back", format!("change {undone}")));
+        lines.push(("undoes", format!("change {undone}")));
     }
     let mut text = TextBuffer::default();
     text.line(look.paint(STRONG, &format!("change {}", change.id)));
@@ -196,24 +196,24 @@ fn file_line(memories: &Memories, file: &FileChange, look: OutputStyle) -> Strin
     format!("  {}  {}", look.paint(STRONG, &path), look.paint(FAINT, &revisions))
 }
 
-/// Returns what a change did to each memory.
+/// Returns the differences that a change made to its memories.
 pub(crate) fn diffs(diffs: &[FileDiff], look: OutputStyle) -> String {
     let mut text = TextBuffer::default();
-    for one in diffs {
-        if !one.is_complete {
-            let gone = format!("{}: history no longer has the text", short_path(&one.path));
-            text.line(look.paint(FAINT, &gone));
-        } else if let (Some(to), true) = (&one.moved_to, one.unified.is_empty()) {
-            let moved = format!("{} → {}", short_path(&one.path), short_path(to));
+    for file in diffs {
+        if !file.is_complete {
+            let pruned = format!("{}: history no longer has the text", short_path(&file.path));
+            text.line(look.paint(FAINT, &pruned));
+        } else if let (Some(to), true) = (&file.moved_to, file.unified.is_empty()) {
+            let moved = format!("{} → {}", short_path(&file.path), short_path(to));
             text.line(look.paint(STRONG, &moved));
         } else {
-            text.add(&diff::colored(&one.unified, look));
+            text.add(&diff::colored(&file.unified, look));
         }
     }
     text.into_string()
 }
 
-/// Returns a change as programs read it.
+/// Returns a change as JSON.
 pub(crate) fn value(memories: &Memories, change: &MemoryChange) -> Value {
     let by = &change.provenance;
     let files: Vec<Value> = change
@@ -253,7 +253,7 @@ pub(crate) fn value(memories: &Memories, change: &MemoryChange) -> Value {
     })
 }
 
-/// Returns differences as programs read them.
+/// Returns differences as JSON.
 pub(crate) fn diff_values(diffs: &[FileDiff]) -> Vec<Value> {
     let one = |diff: &FileDiff| {
         json!({

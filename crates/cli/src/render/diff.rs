@@ -2,9 +2,9 @@
 
 use crate::render::{BAD, FAINT, GOOD, MARK, OutputStyle};
 
-/// Returns a diff for a person: its signs colored, what a terminal would obey made visible.
+/// Returns a diff with colored signs and escaped control characters.
 ///
-/// Where there is neither color nor a terminal it stays a patch, byte for byte.
+/// Without color and terminal it stays a valid patch, byte for byte.
 pub(crate) fn colored(diff: &str, look: OutputStyle) -> String {
     let mut shown = String::with_capacity(diff.len());
     let mut in_hunk = false;
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_are_colored_and_escapes_are_not_obeyed() {
+    fn signs_are_colored_and_control_characters_are_escaped() {
         let look = OutputStyle { color: true, terminal: true, columns: true, width: None };
         let shown = colored(DIFF, look).replace('\u{1b}', "ESC");
         insta::assert_snapshot!(shown, @r"

@@ -1,33 +1,32 @@
-//! A pager between a long text and a terminal.
+//! A pager for long output on a terminal.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// The status with which a shell says that it did not find the program.
+/// The exit status of a shell that did not find the program.
 const NOT_FOUND: i32 = 127;
 
 /// A program that shows a text page by page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pager {
-    /// What the person set, as a shell reads it.
+    /// A shell command from the settings or the environment.
     Configured(String),
-    /// `less`, which leaves at once when all fits the screen. `with_flags` is false when the person
-    /// has flags of their own in `LESS`.
+    /// `less`, which exits at once if the text fits the screen.
     Less {
-        /// Whether to give the flags that we would choose.
+        /// Whether to pass our flags; false if the user has flags in `LESS`.
         with_flags: bool,
     },
 }
 
 impl Pager {
-    /// Shows a text and waits until the person has seen enough. Where the pager cannot be started
-    /// the text is printed as it is.
+    /// Shows a text and waits until the pager ends. If the pager cannot be started,
+    /// the text is printed directly.
     pub(crate) fn show(&self, text: &str) -> io::Result<()> {
         let mut command = self.command();
         let Ok(mut child) = command.stdin(Stdio::piped()).spawn() else { return print(text) };
         if let Some(mut stdin) = child.stdin.take()
             && let Err(error) = stdin.write_all(text.as_bytes())
-            // The person closed the pager before the end.
+            // The user closed the pager before the end.
             && error.kind() != io::ErrorKind::BrokenPipe
         {
             return Err(error);

@@ -1,19 +1,19 @@
-//! A sign of life for whatever takes longer than a second.
+//! Progress indicators for operations that take longer than a second.
 //!
-//! Shown on stderr, only where that is a terminal, and gone without a trace afterwards.
+//! They are drawn on stderr, only if it is a terminal, and are cleared at the end.
 
 use std::future::Future;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long a person waits without being told anything.
+/// The time that an operation may take before its progress is shown.
 const PROGRESS_SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// How often a spinner turns.
+/// The time between two frames of a spinner.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 
-/// Waits for something and shows `doing` meanwhile, if it takes long and `shown` is true.
+/// Awaits a future; shows a spinner with the text `doing` after a second, if `shown` is true.
 pub(crate) async fn with_spinner<T>(
     doing: &str,
     shown: bool,
@@ -33,7 +33,7 @@ pub(crate) async fn with_spinner<T>(
     done
 }
 
-/// Counts steps, in a bar that appears after a second.
+/// A progress bar over counted steps that appears after a second.
 #[derive(Debug)]
 pub(crate) struct StepProgress {
     bar: ProgressBar,
@@ -41,7 +41,7 @@ pub(crate) struct StepProgress {
 }
 
 impl StepProgress {
-    /// Begins to count up to `total`; with `shown` false nothing is ever drawn.
+    /// Creates a bar for `total` steps; with `shown` false it is never drawn.
     pub(crate) fn new(doing: &str, total: usize, shown: bool) -> Self {
         let total = u64::try_from(total).expect("a length fits 64 bits");
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());

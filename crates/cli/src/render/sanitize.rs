@@ -1,13 +1,13 @@
-//! Characters that a terminal obeys, or that nobody sees, made visible.
+//! Escaping of control characters and invisible characters for display.
 //!
-//! A memory may hold anything: escape sequences that repaint the screen, bidirectional controls that
-//! reorder a line, letters of no width that hide words. People shall see what models see.
+//! A memory may hold any text: escape sequences that repaint the screen, bidirectional controls that
+//! reorder a line, zero-width characters that hide words. People must see the same text as models.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns a text that is safe to show: control characters in caret notation (`^[`), invisible ones
-/// by number (`<U+202E>`). Newlines, also those after a carriage return, and tabs stay.
+/// Returns a text that is safe to display: control characters in caret notation (`^[`), invisible ones
+/// as code points (`<U+202E>`). Newlines and tabs stay; a carriage return before a newline is dropped.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
         return Cow::Borrowed(text);
@@ -22,7 +22,7 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
             '\r' if after == Some('\n') => {}
             '\0'..='\x1f' | '\x7f' => {
                 shown.push('^');
-                // The letter that makes this character with the control key; `?` for DEL.
+                // The key that, with the control key, types this character; `?` for DEL.
                 shown.push(char::from(u8::try_from(character).unwrap_or_default() ^ 0x40));
             }
             _ if is_joiner(character) && joins(before, after) => shown.push(character),
@@ -37,7 +37,7 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Returns a text on one line: as [`text`], with newlines and tabs in caret notation too.
+/// Returns a text on one line: like [`text`], with newlines and tabs in caret notation too.
 pub(crate) fn line(line: &str) -> Cow<'_, str> {
     let shown = text(line);
     if shown.contains(['\n', '\t']) {
@@ -46,7 +46,7 @@ pub(crate) fn line(line: &str) -> Cow<'_, str> {
     shown
 }
 
-/// Returns JSON that means the same with every invisible character written as an escape.
+/// Returns equal JSON in which every invisible character is written as an escape.
 pub(crate) fn json(json: &str) -> Cow<'_, str> {
     let hidden = |character: char| is_invisible(character) || character == '\x7f';
     if !json.contains(hidden) {
@@ -69,14 +69,14 @@ fn is_joiner(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}')
 }
 
-/// Tells whether a joiner between these two does what it is for: scripts and emoji, beyond Latin,
-/// Greek and Cyrillic, which have no use for it.
+/// Checks whether a joiner is legitimate between these characters. Many scripts and emoji need joiners;
+/// Latin, Greek and Cyrillic do not.
 fn joins(before: char, after: Option<char>) -> bool {
     let needs_joiners = |character: char| character > '\u{5ff}' && !is_invisible(character);
     needs_joiners(before) && after.is_some_and(needs_joiners)
 }
 
-/// Tells whether a character, other than C0 and DEL, is a control or has no shape of its own.
+/// Checks whether a character, other than C0 and DEL, is a control or has no visible shape.
 fn is_invisible(character: char) -> bool {
     matches!(
         character,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_shown() {
+    fn control_and_invisible_characters_are_escaped() {
         fn check(raw: &str, expected: &str) {
             assert_eq!(text(raw), expected, "{raw:?}");
         }

@@ -1,4 +1,4 @@
-//! Columns for people.
+//! Tables: aligned columns on a terminal, cells separated by tabs in a pipe.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -6,38 +6,38 @@ use anstyle::Style;
 
 use crate::render::{FAINT, OutputStyle};
 
-/// How a column is laid out.
+/// The layout of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
-    /// Its heading.
+    /// The heading.
     pub(crate) head: &'static str,
-    /// Whether its cells stand at the right.
+    /// Whether cells are aligned to the right.
     pub(crate) right: bool,
-    /// How its cells look.
+    /// The style of the cells.
     pub(crate) style: Option<Style>,
 }
 
 impl Column {
-    /// A column of words.
+    /// Creates a column of words, aligned to the left.
     pub(crate) const fn left(head: &'static str) -> Self {
         Self { head, right: false, style: None }
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers, aligned to the right.
     pub(crate) const fn right(head: &'static str) -> Self {
         Self { head, right: true, style: None }
     }
 
-    /// Gives its cells a style.
+    /// Sets the style of the cells.
     pub(crate) const fn styled(mut self, style: Style) -> Self {
         self.style = Some(style);
         self
     }
 }
 
-/// Returns rows in aligned columns below their headings; the last column is cut to the terminal.
+/// Returns rows in aligned columns below their headings; the last column is cut to the width of the terminal.
 ///
-/// Cells must be safe to show and on one line. Without rows there are no headings either.
+/// Cells must be sanitized and on one line. Without rows the result is empty.
 pub(crate) fn aligned(
     columns: &[Column],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -64,7 +64,7 @@ pub(crate) fn aligned(
     table
 }
 
-/// Returns rows in columns for a person, and with tabs between the cells for a program.
+/// Returns rows in aligned columns if the style asks for them, else with cells separated by tabs.
 pub(crate) fn lines(columns: &[Column], rows: Vec<Vec<String>>, look: OutputStyle) -> String {
     if look.columns {
         return aligned(columns, rows, look);
@@ -82,7 +82,7 @@ fn line(columns: &[Column], widths: &[usize], row: &[String], look: OutputStyle)
         }
         let is_last = index + 1 == columns.len();
         let cell = match look.width {
-            Some(all) if is_last => cut(cell, all.saturating_sub(used).max(10)),
+            Some(total) if is_last => cut(cell, total.saturating_sub(used).max(10)),
             _ => cell.clone(),
         };
         let padding = " ".repeat(width.saturating_sub(cell.width()));
@@ -100,7 +100,7 @@ fn line(columns: &[Column], widths: &[usize], row: &[String], look: OutputStyle)
     line
 }
 
-/// Returns as much of a text as fits, with `…` where it was cut.
+/// Returns a text cut to a number of columns, with `…` at the end if it was cut.
 pub(crate) fn cut(text: &str, columns_max: usize) -> String {
     if text.width() <= columns_max {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Times: how long ago for people, RFC 3339 for programs, and what people write for a time.
+//! Times: ages and local times for people, RFC 3339 for programs, and parsing of times that people write.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ const MINUTE_SECONDS: i64 = 60;
 const HOUR_SECONDS: i64 = 60 * MINUTE_SECONDS;
 const DAY_SECONDS: i64 = 24 * HOUR_SECONDS;
 
-/// Returns how long ago a time was, in one number and letter; `now` for less than a minute and for
+/// Returns the age of a time as one number and letter; `now` for less than a minute and for
 /// a clock that went back.
 pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     match now.as_second() - then.as_second() {
@@ -21,27 +21,27 @@ pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// Returns a time as programs read it: to the millisecond, in UTC.
+/// Returns a time for programs: RFC 3339 in UTC, to the millisecond.
 pub(crate) fn exact(time: Timestamp) -> String {
     format!("{time:.3}")
 }
 
-/// Returns a time as people read it, on this machine's clock.
+/// Returns a time for people, in the time zone of this machine.
 pub(crate) fn local(time: Timestamp) -> String {
     time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %z").to_string()
 }
 
-/// Whether a day stands for its beginning or its end.
+/// The end of a range that a day is parsed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RangeEnd {
-    /// Its first instant.
+    /// The start; a day is its first instant.
     Since,
-    /// Its last instant.
+    /// The end; a day is its last instant.
     Until,
 }
 
-/// Reads what a person wrote for a time: how long ago, a day, a time of day, or an instant. What
-/// names no zone is in the zone of `now`.
+/// Parses a time that a person wrote: an age, a day, a day with time, or an instant. A time without
+/// zone is in the zone of `now`.
 pub(crate) fn parse(text: &str, now: &Zoned, edge: RangeEnd) -> Option<Timestamp> {
     let text = text.trim();
     match text {
@@ -59,8 +59,8 @@ pub(crate) fn parse(text: &str, now: &Zoned, edge: RangeEnd) -> Option<Timestamp
     if !text.contains(['T', 't', ' ', ':']) {
         return day(text.parse::<Date>().ok()?, now.time_zone(), edge);
     }
-    let written = text.parse::<DateTime>().ok()?;
-    Some(written.to_zoned(now.time_zone().clone()).ok()?.timestamp())
+    let local = text.parse::<DateTime>().ok()?;
+    Some(local.to_zoned(now.time_zone().clone()).ok()?.timestamp())
 }
 
 fn day(date: Date, zone: &TimeZone, edge: RangeEnd) -> Option<Timestamp> {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn people_write_times_in_many_ways() {
+    fn ages_days_and_instants_are_parsed() {
         fn check(text: &str, edge: RangeEnd, expected: Option<&str>) {
             let zone = TimeZone::fixed(jiff::tz::offset(2));
             let now = "2026-11-22T01:30:00Z".parse::<Timestamp>().unwrap().to_zoned(zone);

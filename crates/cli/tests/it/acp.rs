@@ -258,7 +258,7 @@ fn what_is_wrong_is_told_in_the_words_of_http() {
         let expected = "-32602 \"invalid_arguments\" \"`cwd` must be an absolute path\"";
         check("dream", json!({ "cwd": cwd }), expected);
     }
-    let nowhere = "-32602 \"workspace_mismatch\" \"`cwd` names no folder: /nowhere/at/all\"";
+    let nowhere = "-32602 \"workspace_mismatch\" \"`cwd` is not a folder: /nowhere/at/all\"";
     check("remember", json!({ "content": "a", "cwd": "/nowhere/at/all" }), nowhere);
     let secret = "The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123.";
     let screened =

@@ -72,13 +72,13 @@ fn a_trusted_folder_is_shown_with_its_imports_index_and_hot_set() {
       AGENTS.md (project): 72 tokens, 183 bytes
         docs/setup.md (imported by AGENTS.md): 11 tokens, 30 bytes
     index: 109 tokens, 299 bytes
-      2 memories, pinned ones and the first of each scope before the rest
+      2 memories; pinned ones and the first of each scope come first
     hot_set: 118 tokens, 302 bytes
-      project/build.md: pinned, 2 uses, worth 2.00 now
-      global/tea.md: 1 use, worth 1.00 now
+      project/build.md: pinned, 2 uses, heat 2.00
+      global/tea.md: 1 use, heat 1.00
     all: 339 tokens, 886 bytes
     left out:
-      docs/gone.md, asked for by AGENTS.md: no such file
+      docs/gone.md, imported by AGENTS.md: no such file
     ");
     let first = place.json(&["context"]);
     let again = place.json(&["context"]);
@@ -112,7 +112,10 @@ fn what_is_recalled_for_a_prompt_is_there_at_its_moment_with_reason_and_price() 
 
     let why = place.run_ok(&["context", "--why", "--at", "tool-result", "--prompt", ask]);
     assert!(why.contains("recalled: "), "{why}");
-    assert!(why.contains("behind the results, if it was not found by then\n"), "{why}");
+    assert!(
+        why.contains("after the results of tools, if recall was not finished by then\n"),
+        "{why}"
+    );
     assert!(why.contains("  project/harbour.md: has `harbour`"), "{why}");
     for wrong in [&["--at", "prompt"][..], &["--prompt", "x"], &["--at", "dusk", "--prompt", "x"]] {
         assert_eq!(place.run(&[&["context"], wrong].concat()).status, 2, "{wrong:?}");
@@ -146,7 +149,7 @@ fn trust_is_given_listed_and_taken_away() {
     assert_eq!(place.run_ok(&["trust", "--list"]).lines().count(), 2);
     assert_eq!(place.json(&["trust", "--remove", "src"])["changed"], json!(true));
     let again = place.run(&["trust", "--remove", "src"]);
-    assert!(again.status == 1 && again.stderr.contains("trusted all the same"), "{again:?}");
+    assert!(again.status == 1 && again.stderr.contains("still trusted"), "{again:?}");
     assert_eq!(place.run(&["trust", "gone"]).status, 1);
     assert_eq!(place.run(&["trust", "/"]).status, 2);
     assert_eq!(place.run(&["trust", "--list", "src"]).status, 2);

@@ -29,7 +29,7 @@ fn the_demo_keeps_every_claim_and_leaves_nothing() {
     1. An agent connects
     2. Six commands, three scopes
     3. What an agent may not do
-    4. Two at the same memory
+    4. Two writers of one memory
     5. A crash in the middle of a commit
     6. History and undo
     7. A daemon

@@ -66,7 +66,7 @@ fn an_unchanged_text_or_a_failing_editor_writes_nothing() {
     assert_eq!(place.run(&["view", "global/none.md"]).status, 1);
     let ended = place.run(&["edit", "global/a.md"]);
     assert_eq!(ended.status, 2, "{}", ended.stderr);
-    assert!(ended.stderr.contains("there is no terminal for an editor"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot open an editor without a terminal"), "{}", ended.stderr);
     let ended =
         place.run_command(place.lukasa(&["edit", "global/a.md"]).env("VISUAL", "no-such-editor"));
     assert_eq!(ended.status, 6);
@@ -95,7 +95,7 @@ fn a_conflict_shows_the_difference_and_keeps_the_draft() {
     status 3
     --- stderr
     global/a.md: changed while you edited
-    --- there now
+    --- current text
     +++ your text
     @@ -1,2 +1,2 @@
      one
@@ -103,7 +103,7 @@ fn a_conflict_shows_the_difference_and_keeps_the_draft() {
     +mine
 
     error: global/a.md was changed while you edited
-      help: nothing was overwritten; your text is kept, `lukasa edit global/a.md --draft <place>/home/state/drafts/global-a-1.md` goes on with it
+      help: nothing was overwritten; your text is kept, continue with `lukasa edit global/a.md --draft <place>/home/state/drafts/global-a-1.md`
     ");
     assert_eq!(place.view("global/a.md"), "one\ntheirs\n");
     assert_eq!(drafts(&place), ["global-a-1.md"]);
@@ -165,9 +165,9 @@ fn drafts_are_listed_and_those_that_hold_a_secret_go_with_age() {
 
     drafts of edits that could not be saved:
     <place>/home/state/drafts/new-secret.md  6d
-        holds what looks like a secret; it is deleted 7 days after it was kept
+        seems to hold a secret; it is deleted after 7 days
     <place>/home/state/drafts/old.md  9w
-    `lukasa edit PATH --draft FILE` goes on with one; delete what is of no use
+    continue with `lukasa edit PATH --draft FILE`, or delete the file
     --- stderr
     deleted <place>/home/state/drafts/old-secret.md, an old draft with a secret
     ");

@@ -74,7 +74,7 @@ fn a_change_is_shown_in_full() {
     status 1
     --- stderr
     error: there is no change 99 in the history of these memories
-      help: `lukasa ls` and `lukasa log` show what there is
+      help: `lukasa ls` lists memories, `lukasa log` their changes
     ");
 }
 
@@ -132,7 +132,7 @@ fn an_undo_takes_a_change_back_and_can_be_undone() {
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
-    took back change 5 in 1 memory:
+    undid change 5 in 1 memory:
       project/b.md
     (change 6)
     ");
@@ -183,7 +183,7 @@ fn a_stretch_of_time_is_taken_back_as_one() {
     let place = with_history();
     let plan = place.run_ok(&["undo", "--since", "1h", "--dry-run"]);
     insta::assert_snapshot!(plan, @r"
-    would take back changes 4, 3, 2, 1 in 2 memories:
+    would undo changes 4, 3, 2, 1 in 2 memories:
       global/c.md
       project/b.md
     ");
@@ -218,15 +218,15 @@ async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
     insta::assert_snapshot!(ended.shown().replace(whose, "<digest>"), @r"
     status 1
     --- stderr
-    took back change 2 in 1 memory:
+    undid change 2 in 1 memory:
       project/a.md
     (change 3)
-    warning: change 1 of this task is in the project other-<digest> and was not taken back; to do that, run the same command in its checkout
+    warning: change 1 of this task is in the project other-<digest> and was not undone; to undo, run the same command in its checkout
     ");
     let there = place.path().join("other").display().to_string();
     // What was taken back here already is still named there: it was a part of the task.
     let ended = place.run(&["undo", "-y", "--task", "tidy-1", "--project", &there]);
-    assert!(ended.stderr.starts_with("took back change 1 in 1 memory"), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("undid change 1 in 1 memory"), "{}", ended.stderr);
     assert!(!place.path().join("other/.lukasa/memory/b.md").exists());
 }
 
@@ -235,7 +235,7 @@ fn an_undo_needs_to_know_what() {
     let place = Sandbox::new();
     let none = place.run(&["undo", "-y"]);
     assert_eq!(none.status, 1);
-    assert!(none.stderr.contains("no change in history"), "{}", none.stderr);
+    assert!(none.stderr.contains("no change to undo in history"), "{}", none.stderr);
     assert_eq!(place.run(&["undo", "-y", "--until", "1h"]).status, 2);
     assert_eq!(place.run(&["undo", "-y", "1", "--task", "x"]).status, 2);
     assert_eq!(place.run(&["undo", "-y", "1"]).status, 1);
@@ -247,7 +247,7 @@ fn an_undo_that_names_nothing_takes_the_last_change_back() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     place.run_ok(&["replace", "global/a.md", "one", "two"]);
     let plan = place.run(&["undo", "--dry-run"]);
-    assert_eq!(plan.stdout, "would take back change 2 in 1 memory:\n  global/a.md\n");
+    assert_eq!(plan.stdout, "would undo change 2 in 1 memory:\n  global/a.md\n");
     assert_eq!(place.view("global/a.md"), "two\n");
     assert_eq!(place.json(&["undo", "-y"])["undone"], serde_json::json!([2]));
     assert_eq!(place.view("global/a.md"), "one\n");

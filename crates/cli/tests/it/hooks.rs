@@ -275,18 +275,18 @@ fn whatever_is_wrong_the_agent_is_told_nothing_and_the_log_says_why() {
     let log = log(&place);
     assert!(!log.contains("secret"), "{log}");
     insta::assert_snapshot!(log, @r"
-    <time> session-start claude-code: invalid_arguments: what was told is not understood at 1:0
-    <time> session-start claude-code: invalid_arguments: what was told is not understood at 1:1
-    <time> session-start claude-code: invalid_arguments: what was told is not understood at 1:2
-    <time> session-start claude-code: invalid_arguments: no session is named in what was told
-    <time> session-start claude-code: invalid_arguments: another event was told than the one that was called for
-    <time> user-prompt claude-code: invalid_arguments: another event was told than the one that was called for
-    <time> session-begin claude-code: invalid_arguments: no event of this name is known
-    <time> session-start emacs: invalid_arguments: no agent of this name is known
-    <time> session-end codex: invalid_arguments: another event was told than the one that was called for
-    <time> called in a way that is not understood: one of the values isn't valid for an argument
-    <time> called in a way that is not understood: one or more required arguments were not provided
-    <time> called in a way that is not understood: unexpected argument found
+    <time> session-start claude-code: invalid_arguments: invalid hook input at line 1, column 0
+    <time> session-start claude-code: invalid_arguments: invalid hook input at line 1, column 1
+    <time> session-start claude-code: invalid_arguments: invalid hook input at line 1, column 2
+    <time> session-start claude-code: invalid_arguments: the hook input names no session
+    <time> session-start claude-code: invalid_arguments: expected event `SessionStart`, but the hook input names another one
+    <time> user-prompt claude-code: invalid_arguments: expected event `UserPromptSubmit`, but the hook input names another one
+    <time> session-begin claude-code: invalid_arguments: unknown event; `lukasa help hook` lists the names
+    <time> session-start emacs: invalid_arguments: unknown agent; `lukasa help hook` lists the names
+    <time> session-end codex: invalid_arguments: the agent does not report this event
+    <time> invalid arguments: one of the values isn't valid for an argument
+    <time> invalid arguments: one or more required arguments were not provided
+    <time> invalid arguments: unexpected argument found
     ");
     let mode = fs::metadata(place.home().join("state/hooks.log")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -299,7 +299,7 @@ fn too_much_is_read_to_its_end_and_answered_with_nothing() {
     huge.push_str(&" ".repeat(17 * 1024 * 1024));
     // `write_stdin` fails where a pipe is closed early.
     assert_eq!(hook(&place, &["post-tool-use"], &huge), nothing());
-    assert!(log(&place).contains("more than 16777216 bytes were told"), "{}", log(&place));
+    assert!(log(&place).contains("hook input exceeds 16777216 bytes"), "{}", log(&place));
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn an_agent_that_says_nothing_more_is_not_waited_for() {
     let open = child.stdin.take();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b""[..]));
-    assert!(log(&place).contains("gave up after 1000 ms"), "{}", log(&place));
+    assert!(log(&place).contains("timeout after 1000 ms"), "{}", log(&place));
     drop(open);
 }
 

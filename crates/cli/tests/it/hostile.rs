@@ -179,7 +179,7 @@ fn every_listing_of_the_command_line_shows_memories_alone() {
     assert_eq!(grep.lines().count(), FILES);
     assert_eq!(checkout.check_lists(&["grep", "hidden|outside", "-E"], 1), "");
     let status = checkout.check_lists(&["status"], 0);
-    assert!(status.contains("findings; `lukasa doctor` tells more"), "{status}");
+    assert!(status.contains("findings; `lukasa doctor` shows details"), "{status}");
     let doctor = checkout.check_lists(&["doctor"], 1);
     for found in [
         "link project: link.md",

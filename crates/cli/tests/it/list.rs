@@ -73,7 +73,7 @@ fn nothing_yet_is_no_failure() {
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
-    no memories here yet; `lukasa create PATH` makes one
+    no memories here yet; `lukasa create PATH` creates one
     ");
 }
 
@@ -107,7 +107,11 @@ fn a_file_that_outgrew_the_cap_is_viewed_in_part() {
     std::fs::write(place.home().join("memory/big.md"), lines.concat()).unwrap();
     let whole = place.run(&["view", "global/big.md"]);
     assert_eq!(whole.status, 5);
-    assert!(whole.stderr.ends_with("help: `--lines A:B` shows a part of it\n"), "{}", whole.stderr);
+    assert!(
+        whole.stderr.ends_with("help: print a part of it with `--lines A:B`\n"),
+        "{}",
+        whole.stderr
+    );
     let part = place.run_ok(&["view", "global/big.md", "--lines", "19999:20000"]);
     assert_eq!(part, "line 19999\nline 20000\n");
 }
@@ -156,9 +160,9 @@ fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
     let agent = &json["memories"][0];
     assert_eq!((&agent["author"], &agent["trust"]), (&"agent".into(), &"agent".into()), "{json}");
     assert!(agent["written_at"].is_string(), "{json}");
-    assert_eq!(place.run(&["ls", "--pinned", "project"]).stderr, "none of 3 memories\n");
+    assert_eq!(place.run(&["ls", "--pinned", "project"]).stderr, "none of 3 memories matches\n");
     let wrong = place.run(&["ls", "--by", "robot"]);
-    assert!(wrong.stderr.contains("it is one of person, agent, task"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("expected one of person, agent, task"), "{}", wrong.stderr);
 }
 
 #[test]

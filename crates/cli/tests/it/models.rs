@@ -35,7 +35,7 @@ fn models_are_listed_and_asked_once_each() {
     settings(&place, &server, "default = 'local/talks'");
     let ended = place.run(&["models"]);
     assert_eq!(ended.status, 1);
-    assert!(ended.stdout.contains("calls no tools"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("does not call tools"), "{}", ended.stdout);
     let asked = server.requests().len();
     place.run_ok(&["models", "--no-check"]);
     assert_eq!(server.requests().len(), asked, "nothing is asked");
@@ -229,7 +229,7 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
             return Ok(());
         }
         shown = daemon.post("/v1/sessions/talk/tool-results", &json!({})).json();
-        Err("nothing is recalled")
+        Err("recall failed")
     });
     let memories = shown["recalled"]["memories"].as_array().unwrap();
     assert_eq!(memories.len(), 1, "{shown}");

@@ -143,7 +143,7 @@ async fn nothing_waits_at_first() {
     status 1
     --- stderr
     error: there is no proposal 7 for these memories
-      help: `lukasa pending` lists those that wait
+      help: `lukasa pending` lists the waiting proposals
     ");
 }
 
@@ -211,7 +211,7 @@ async fn several_are_accepted_each_on_its_own() {
     status 3
     --- stderr
     error: the proposal 3 is stale: /memories/project/build.md: the entry was changed or removed since
-      help: `lukasa pending reject 3` takes it out of the list
+      help: `lukasa pending reject 3` removes it from the list
     ");
     insta::assert_snapshot!(place.run_ok(&["log", "-n", "2"]), @r"
     4	<time>	proposal	person (cli)	global/tea.md, project/build.md
@@ -250,19 +250,19 @@ async fn all_at_once_needs_consent_without_a_terminal() {
     status 2
     --- stderr
     error: `lukasa pending accept --all` changes memories, and needs `-y` without a terminal
-      help: `lukasa pending accept --all -y` does it without a question; `lukasa undo` takes it back
+      help: run `lukasa pending accept --all -y` to skip the question; `lukasa undo` takes it back
     ");
     insta::assert_snapshot!(place.run(&["pending", "reject", "--all"]).shown(), @r"
     status 2
     --- stderr
     error: `lukasa pending reject --all` cannot be taken back, and needs `-y` without a terminal
-      help: `lukasa pending reject --all -y` does it without a question; `lukasa pending` shows what that is
+      help: run `lukasa pending reject --all -y` to skip the question; `lukasa pending` lists the proposals
     ");
     let ended = place.run(&["pending", "accept", "--all", "-y"]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
-    1 proposal is stale; `lukasa pending reject --all` drops what is left
+    1 proposal is stale; `lukasa pending reject --all` drops the rest
     accepted proposal 1 (change 3)
     accepted proposal 2 (change 4)
     ");

@@ -152,7 +152,7 @@ fn a_root_held_for_too_long_is_told_and_shown() {
     held.end(None).unwrap();
     let pid = std::process::id();
     let status = place.run_ok(&["status"]);
-    assert!(status.contains(&format!("held by another process (pid {pid})")), "{status}");
+    assert!(status.contains(&format!("locked by another process (pid {pid})")), "{status}");
     assert_eq!(place.view("global/a.md"), "a\n", "reading needs no lock");
     // Both wait at the same time.
     let edit = json!({
@@ -161,7 +161,11 @@ fn a_root_held_for_too_long_is_told_and_shown() {
     served.ask(&edit);
     let ended = place.run(&["create", "global/b.md", "b"]);
     assert_eq!(ended.status, 75, "{}", ended.stderr);
-    assert!(ended.stderr.contains("`lukasa status` shows who holds"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("`lukasa status` shows the process that holds"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(served.answer().code, "locked");
     drop(held);
     served.done(&edit);

@@ -46,7 +46,7 @@ fn when_nothing_fits_that_is_said_and_the_status_tells_it() {
     let place = filled();
     let nothing = place.run(&["recall", "what do penguins eat in winter?"]);
     assert_eq!((nothing.status, nothing.stdout.as_str()), (1, ""));
-    assert!(nothing.stderr.contains("nothing fits"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("no memory fits"), "{}", nothing.stderr);
 }
 
 #[test]

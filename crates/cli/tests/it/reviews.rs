@@ -143,7 +143,10 @@ fn wrong_settings_are_told_with_their_line() {
         ("memory_review_interval = -1", "config.toml:1: invalid value: integer `-1`"),
         ("memory_review_interval = 20000", "config.toml:1: memory_review_interval must be at most"),
         ("memory_review_timeout = 0", "config.toml:1: memory_review_timeout must be from 1 to"),
-        ("memory_review_model = 'x'", "config.toml:1: memory_review_model: a model is named like"),
+        (
+            "memory_review_model = 'x'",
+            "config.toml:1: memory_review_model: expected a model such as",
+        ),
     ] {
         settings(&place, text, None);
         let ended = place.run(&["ls"]);

@@ -70,7 +70,7 @@ fn the_file_that_is_there_is_added_to_and_no_line_twice() {
     insta::assert_snapshot!(again.shown(), @r"
     status 0
     --- stderr
-    it stands in <place>/app/AGENTS.md already; nothing was added
+    <place>/app/AGENTS.md already has this fact; nothing was added
     ");
     let saved = place.json(&["save", "--scope", "project", "Builds with make"]);
     assert_eq!((&saved["changed"], &saved["bytesWritten"]), (&json!(false), &json!(0)));
@@ -82,7 +82,7 @@ fn without_a_scope_both_files_are_named() {
     insta::assert_snapshot!(place.run(&["save", "x"]).shown(), @r"
     status 2
     --- stderr
-    error: it is not said which file to save it to
+    error: no context file is selected
       help: `--scope project` adds it to <place>/app/AGENTS.md
       help: `--scope global` adds it to <place>/home/AGENTS.md
     ");

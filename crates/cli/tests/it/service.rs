@@ -29,15 +29,15 @@ fn systemd_understands_the_unit() {
     let shop = shop.display().to_string();
     let ended = place.run(&["service", "install", "--", "--workspace", &shop, "--port", "0"]);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
-    insta::assert_snapshot!(ended.stdout, @r"
+    insta::assert_snapshot!(ended.stdout, @"
     wrote <place>/home/.config/systemd/user/lukasa.service
 
     Next:
-      systemctl --user daemon-reload       # systemd reads the file
-      systemctl --user enable --now lukasa  # starts it, now and at each login
-      systemctl --user status lukasa        # shows how it is
-      journalctl --user -u lukasa -f        # shows what it says
-      loginctl enable-linger               # lets it run while you are not logged in
+      systemctl --user daemon-reload        # makes systemd read the file
+      systemctl --user enable --now lukasa  # starts the daemon, now and at each login
+      systemctl --user status lukasa        # shows its status
+      journalctl --user -u lukasa -f        # shows its log
+      loginctl enable-linger                # keeps it running while you are logged out
     ");
     let unit = place.home().join(UNIT);
     assert_eq!(complaints(&place, &unit), "");
@@ -134,7 +134,7 @@ fn it_is_there_and_it_is_gone() {
     let link = unit.parent().unwrap().join("default.target.wants/lukasa.service");
     fs::create_dir(link.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(&unit, &link).unwrap();
-    assert!(run(&["status"]).stdout.contains("\nstarts when you log in\n"));
+    assert!(run(&["status"]).stdout.contains("\nstarts at login\n"));
 
     assert_eq!(run(&["uninstall", "--dry-run"]).status, 0);
     assert_eq!(place.json(&["service", "uninstall", "--dry-run"])["would"], "remove");
@@ -154,9 +154,9 @@ fn what_is_not_ours_or_not_understood_is_refused() {
         assert_eq!(ended.status, status, "{args:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
     };
-    check(&["install", "--", "--nonsense"], 2, "does not understand this");
-    check(&["install", "--", "--token", "0123456789abcdef"], 2, "for all to see");
-    check(&["install", "--flat", "x"], 2, "behind `--`");
+    check(&["install", "--", "--nonsense"], 2, "invalid arguments for `lukasa serve`");
+    check(&["install", "--", "--token", "0123456789abcdef"], 2, "all users can read a token");
+    check(&["install", "--flat", "x"], 2, "after `--`");
     check(&["status", "--", "--port", "1"], 2, "only `install`");
     check(&["begin"], 2, "invalid value 'begin'");
     let unit = place.home().join(UNIT);

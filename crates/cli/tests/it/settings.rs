@@ -16,7 +16,7 @@ fn a_mistake_in_the_settings_stops_every_command_and_is_named() {
     status 2
     --- stderr
     error: <place>/home/config.toml:2: unknown field `file_max`, expected one of `files_max`, `memory_list`, `memory_review_interval`, `memory_review_model`, `memory_review_timeout`, `memory_review_verbose`, `project_root`, `runner`, `child_idle_seconds`, `retention`, `tasks`, `dream`, `context`, `embeddings`, `models`, `screening`, `features`, `workspace`
-      help: `lukasa --help` lists what can be set
+      help: `lukasa --help` lists the settings
     ");
     set(&place, "[screening.policies]\n\"secrets.no-such-rule\" = \"warn\"\n");
     let ended = place.run(&["ls"]);
@@ -95,8 +95,8 @@ fn a_refusal_says_how_to_let_the_text_pass_once_or_always() {
     status 4
     --- stderr
     error: Nothing was written: line 1 matches the secrets rule `secrets.aws-access-key`. Leave that out; a person can allow it by setting the rule `secrets.aws-access-key` to warn or off.
-      help: if it is harmless, `--allow secrets.aws-access-key` writes it this once
-      help: to let this very text pass always, agents included, add "53de5baa315bb91d8915f039f7cd3514f4b042a08ae1036a8298d954cdc069f0" to `allowed` under [screening] in config.toml
+      help: if the text is harmless, write it with `--allow secrets.aws-access-key`
+      help: to allow exactly this text in all writes, also of agents, add "53de5baa315bb91d8915f039f7cd3514f4b042a08ae1036a8298d954cdc069f0" to `allowed` under [screening] in config.toml
     "#);
     let allow = ["create", "global/once.md", &key, "--allow", "secrets.aws-access-key"];
     insta::assert_snapshot!(place.run(&allow).shown(), @r"
@@ -152,7 +152,7 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
     status 2
     --- stderr
     error: --allow: unknown screening rule `secrets.none`: expected the id of a rule, or a family
-      help: a refusal names the rule
+      help: use the name of a rule from a refusal, or a family of rules
     ");
 }
 

@@ -22,59 +22,59 @@ fn the_help_lists_the_commands() {
       recall       Find the memories that fit a prompt
 
     Write:
-      create       Make a memory
+      create       Create a memory
       replace      Replace a text that occurs exactly once
       insert       Add lines to a memory
       edit         Edit a memory in your editor
-      mv           Rename a memory or folder
+      mv           Rename or move a memory or folder
       rm           Delete memories or folders
 
     Remember:
-      remember     Remember a text where it belongs
-      forget       Forget what was remembered
-      dream        Tidy memories up
+      remember     Store a text in the memory that fits
+      forget       Remove an entry from memories
+      dream        Tidy up memories
       pending      Decide on changes that the curator proposes
       tasks        List the tasks of this workspace, latest first
 
     Context:
-      context      Show what a model would be shown here
-      hot          List the memories that models are given whole, warmest first
-      pin          Keep memories in the agents' context
-      unpin        Keep memories in context no longer
+      context      Show the context that a model gets here
+      hot          List memories included in full, most used first
+      pin          Pin memories, which keeps them in the context of agents
+      unpin        Unpin memories
       save         Add a fact to a context file, such as `AGENTS.md`
-      trust        Trust a folder: its context files and memories reach models unasked
-      accept       Answer for memories that nobody here reviewed
+      trust        Trust a folder, so that models get its context files and memories
+      accept       Review memories and accept them as trusted
 
     History:
-      log          Show what was changed, newest first
+      log          List changes, newest first
       show         Show one change in full
-      diff         Show what a change did, or what became of a memory
-      undo         Take changes back
+      diff         Show the difference that a change made
+      undo         Undo changes
 
     Care:
-      status       Show where memories lie and how much there is
-      features     Show what is switched on, and which setting says so
-      models       List the models that do the work of agents, and ask each whether it is there
-      runs         List what models did for tasks and prompts: how long it took, tokens, cost where the provider tells it, and how it ended
-      doctor       Look for trouble, and mend it
-      import       Take over memories of another product or folder
-      export       Copy memories out
+      status       Show the folders and sizes of memories
+      features     Show which features are on, and the setting that decides it
+      models       List and test the models that work on tasks
+      runs         List the runs of models for tasks and prompts
+      doctor       Check the store and repair it
+      import       Import memories from another product or a folder
+      export       Export memories
       workspace    List or remove the workspaces of this host
 
     Serve:
-      ui           Open the page on which people see and edit what their agents remember
+      ui           Open the web page that shows and edits memories
       mcp          Serve memories to an agent over MCP on stdin and stdout
-      acp          Do tasks for a client that speaks the Agent Client Protocol on stdin and stdout
+      acp          Run tasks over the Agent Client Protocol on stdin and stdout
       serve        Serve memories and tasks over HTTP
-      service      Let the system start the daemon
-      token        Print the token that the daemon asks for
-      events       Show what changes, as the running daemon tells it
+      service      Install the daemon as a service of the system
+      token        Print the token of the daemon
+      events       Show the events of the running daemon
 
     Set up:
-      install      Let an agent use Lukasa
-      uninstall    Take from an agent what `install` gave it
-      hook         Answer an agent's hook
-      demo         Show all of it in a throw-away home
+      install      Set up an agent to use Lukasa
+      uninstall    Remove Lukasa from the settings of an agent
+      hook         Handle a hook event of an agent
+      demo         Run a guided demo in a temporary home
       completions  Print the completion script of a shell
       man          Print the manual page, or write all of them to a folder
       help         Print this message or the help of the given subcommand(s)
@@ -85,24 +85,25 @@ fn the_help_lists_the_commands() {
 fn the_help_lists_the_flags_after_the_commands() {
     let help = Sandbox::new().run_ok(&["-h"]);
     let (_, flags) = help.split_once("\nOptions:\n").unwrap();
-    insta::assert_snapshot!(flags, @r"
+    insta::assert_snapshot!(flags, @"
       -h, --help     Print help (see more with '--help')
       -V, --version  Print version
 
-    Where:
-          --project <DIR>         Take the project of DIR instead of the current folder's
-          --project-root <PLACE>  Where project memories lie: `repo` in the checkout, `host` on this
-                                  host only [possible values: repo, host]
-          --workspace-id <ID>     Mount this workspace instead of the one of the git worktree
+    Location:
+          --project <DIR>         Use the project that contains DIR
+          --project-root <PLACE>  Place of project memories: `repo` in the checkout, `host` on this host
+                                  only [possible values: repo, host]
+          --workspace-id <ID>     Use this workspace instead of that of the git worktree
           --flat <DIR>            Mount one folder at `/memories` instead of the three scopes
 
     Output:
-          --json          Print JSON: one value, or one a line for `log`, `grep`, `events`, `demo`
-          --color <WHEN>  When to use color; `always` colors and aligns what goes into a pipe too
-                          [default: auto] [possible values: auto, always, never]
-          --no-pager      Print straight to the terminal
+          --json          Print JSON: one value, or one value per line for `log`, `grep`, `events`,
+                          `demo`
+          --color <WHEN>  When to use color; `always` also colors and aligns piped output [default:
+                          auto] [possible values: auto, always, never]
+          --no-pager      Do not use a pager
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more on stderr; twice for details
+      -v, --verbose...    Print more on stderr; twice for details
 
     Run `lukasa help COMMAND` for examples, `lukasa man` for the manual page.
     ");
@@ -118,11 +119,11 @@ fn without_a_command_a_start_is_shown() {
     A memory for AI agents: plain Markdown in three scopes, safe, with undo
 
     Start:
-      lukasa install                   let the agents on this machine use it
-      lukasa remember 'I prefer tabs'  put a fact where it belongs
-      lukasa ls                        list what is remembered
-      lukasa log                       show what was changed, and who did it
-      lukasa undo                      take the last change back
+      lukasa install                   set up the agents on this machine
+      lukasa remember 'I prefer tabs'  store a fact in the memory that fits
+      lukasa ls                        list memories
+      lukasa log                       list changes and their authors
+      lukasa undo                      undo the last change
 
     Commands:
       Read        ls  view  grep  recall
@@ -134,7 +135,7 @@ fn without_a_command_a_start_is_shown() {
       Serve       ui  mcp  acp  serve  service  token  events
       Set up      install  uninstall  hook  demo  completions  man  help
 
-    `lukasa help` says what each is for, `lukasa help COMMAND` shows examples.
+    `lukasa help` describes each command, `lukasa help COMMAND` shows examples.
     ");
     assert_eq!(place.run(&["--project", "."]), ended);
     assert_eq!(place.run_ok(&["help"]), place.run_ok(&["--help"]));
@@ -184,7 +185,7 @@ fn a_wrong_command_line_is_a_usage_error_with_a_suggestion() {
         assert!(ended.stderr.contains(expected), "{args:?}: {}", ended.stderr);
     };
     check(&["frob"], "Usage: lukasa [OPTIONS] [COMMAND]");
-    check(&["--json"], "`lukasa help` lists the commands");
+    check(&["--json"], "run `lukasa help` for a list of commands");
     check(&["veiw"], "a similar subcommand exists: 'view'");
     check(&["view"], "<PATH>");
     check(&["view", "global/a.md", "--lines", "0"], "lines are counted from 1");
@@ -225,7 +226,7 @@ fn manual_pages_are_there_for_every_command() {
     assert!(!pages.contains(&"lukasa-reference.1".to_owned()), "{pages:?}");
     let rendered = place.program("man").arg("-l").arg(folder.join("lukasa-undo.1")).output();
     let rendered = String::from_utf8(rendered.unwrap().stdout).unwrap();
-    assert!(rendered.contains("Take changes back"), "{rendered}");
+    assert!(rendered.contains("Undo changes"), "{rendered}");
 }
 
 #[test]
@@ -271,6 +272,6 @@ fn a_server_without_a_client_ends() {
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
-    warning: `robot` is no agent class; the agent may only read, as with `explore`
+    warning: unknown agent class `robot`; the agent may only read, as with `explore`
     ");
 }

@@ -101,7 +101,7 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
     --- stdout
     nothing needs attention
 
-    could be better:
+    hints:
     repeated-entry project/d.md
         line 1 repeats line 4 of /memories/project/c.md, and 1 more lines repeat others; `lukasa dream` merges repeated entries
     unquoted-value project/e.md
@@ -110,47 +110,8 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
         without a description, a memory is listed with its first line: project/d.md
     ");
     let root = place.checkout().join(".lukasa/memory");
-    fs::write(root.join("a.md"), "<<<<<<< HEAD\n- one\n=======\n- two\n>>>>>>> main\n").unwrap();
-    fs::write(root.join("b.md"), "---\nname: b\n---\n\n---\ndescription: c\n---\n- x\n").unwrap();
-    let ended = place.run(&["doctor"]);
-    insta::assert_snapshot!(ended.shown(), @r"
-    status 1
-    --- stdout
-    conflict-marker project/a.md
-        line 1 begins a merge conflict that was not resolved; keep what is right and remove its markers
-    second-frontmatter project/b.md
-        line 5 begins a second block of frontmatter, which is read as text; move its fields into the first
-
-    could be better:
-    repeated-entry project/d.md
-        line 1 repeats line 4 of /memories/project/c.md, and 1 more lines repeat others; `lukasa dream` merges repeated entries
-    unquoted-value project/e.md
-        frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
-    missing-description 1 memory
-        without a description, a memory is listed with its first line: project/d.md
-    ");
-    let found = place.run(&["doctor", "--json"]);
-    let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
-    let kinds = |field: &str| {
-        let all = found[field].as_array().unwrap().iter();
-        all.map(|one| one["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(kinds("findings"), ["conflict-marker", "second-frontmatter"]);
-    assert_eq!(kinds("advice"), ["missing-description", "repeated-entry", "unquoted-value"]);
-    for number in 0..12 {
-        place.create(&format!("global/{number}.md"), "- x\n- y\n");
-    }
-    let many = place.run(&["doctor"]).stdout;
-    assert!(many.contains("missing-description 13 memories\n"), "{many}");
-    assert!(many.contains("global/7.md and 3 more\n"), "{many}");
-    // However much repeats, a person can read the end of it.
-    for number in 0..25 {
-        let text = "---\ndescription: x\n---\n".to_owned() + &"- the same again\n".repeat(30);
-        place.create(&format!("global/log-{number}.md"), &text);
-    }
-    let many = place.run(&["doctor"]).stdout;
-    assert!(many.contains("line 5 repeats line 4, and 28 more lines repeat others; "));
-    assert!(many.contains("and 7 more; `lukasa doctor --json` has them all\n"), "{many}");
+    fs::write(root.join("a.md"), "    assert!(many.contains("line 5 repeats line 4, and 28 more lines repeat others; "));
+    assert!(many.contains("and 7 more; `lukasa doctor --json` lists all\n"), "{many}");
     assert!(many.lines().count() < 60, "{many}");
 }
 
@@ -176,7 +137,7 @@ fn what_needs_attention_is_named_and_fails() {
     assert_eq!(found.status, 1);
     let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
     assert_eq!(found["findings"].as_array().unwrap().len(), 3, "{found}");
-    assert!(place.run_ok(&["status"]).contains("3 findings; `lukasa doctor` tells more"));
+    assert!(place.run_ok(&["status"]).contains("3 findings; `lukasa doctor` shows details"));
 }
 
 /// Nobody, root included, makes a folder where there is a file.
@@ -237,7 +198,7 @@ fn a_damaged_state_is_mended_on_request() {
     fs::write(&state, bytes).unwrap();
     let ended = place.run(&["doctor", "--fix"]);
     assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
-    assert!(ended.stdout.starts_with("mended state: "), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.starts_with("repaired state: "), "{}{}", ended.stdout, ended.stderr);
     place.check_healthy();
     assert_eq!(place.view("project/a.md"), "a\n");
 }

@@ -78,7 +78,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     @@ -1 +0,0 @@
     -- the pier gate opens at six.
     --- stderr
-    rehearsed: Managed auto-memory dream completed. Changed 1 memory. Repeated entries merged: 1.
+    dry run: Managed auto-memory dream completed. Changed 1 memory. Repeated entries merged: 1.
       merged project/a-2.md: the pier gate opens at six
     ");
     insta::assert_snapshot!(place.run(&["forget", "--dry-run", "the green of the gates"]).shown(), @r"
@@ -90,7 +90,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
      - The pier gate opens at six
     -- Gates are green
     --- stderr
-    rehearsed: Forgot 1 memory entry.
+    dry run: Forgot 1 memory entry.
       project/a.md: Gates are green
     ");
     insta::assert_snapshot!(place.run(&["remember", "--dry-run", "I keep bees"]).shown(), @r"
@@ -107,7 +107,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     +
     +- I keep bees
     --- stderr
-    rehearsed: Saved to the global memories: 1 new, 0 updated, 0 known already.
+    dry run: Saved to the global memories: 1 new, 0 updated, 0 known already.
       added global/user/keep-bees.md: I keep bees
     ");
     assert_eq!(place.run_ok(&["log"]), before);

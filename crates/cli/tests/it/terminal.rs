@@ -164,14 +164,14 @@ fn the_last_change_is_shown_before_it_is_taken_back() {
     -one
     +two
 
-    Take back change 2? [y/N] n
+    Undo change 2? [y/N] n
     nothing was undone
     ");
     assert_eq!(place.view("global/a.md"), "two\n");
     assert_eq!(answer("y\n").0, 0);
     assert_eq!(place.view("global/a.md"), "one\n");
     let (status, screen) = answer("y\n");
-    assert!(screen.contains("Take back change 3, and so do change 2 again? [y/N]"), "{screen}");
+    assert!(screen.contains("Undo change 3, which redoes change 2? [y/N]"), "{screen}");
     assert_eq!((status, place.view("global/a.md")), (0, "two\n".to_owned()));
 }
 
@@ -193,7 +193,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     +++ /memories/global/a-2.md
     @@ -1 +0,0 @@
     -- I keep  bees.
-    Change 1 memory in this way? [y/N] n
+    Change 1 memory? [y/N] n
     nothing was changed
     ");
     let (status, screen) = answer("lukasa forget tea --color never", "y\n");
@@ -226,7 +226,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     Nothing was removed: 2 entries may be meant.
       1  global/pier.md: The gate opens at six
       2  global/pier.md: The gate is green
-    Which one is to be forgotten? [1-2, or nothing] 2
+    Forget which one? [1-2, or nothing] 2
     Forgot 1 memory entry.
       global/pier.md: The gate is green
     `lukasa undo --task forget-<id>` takes it back
@@ -338,7 +338,7 @@ fn an_archive_is_not_printed_on_a_terminal() {
     let place = Sandbox::new();
     let (status, screen) = run(&place, "lukasa export");
     assert_eq!(status, 2);
-    assert!(screen.contains("a tar archive does not belong on a terminal"), "{screen}");
+    assert!(screen.contains("cannot write a tar archive to a terminal"), "{screen}");
 }
 
 #[test]

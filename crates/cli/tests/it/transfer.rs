@@ -183,10 +183,10 @@ fn an_export_to_a_folder_overwrites_nothing_unless_it_must() {
     place.run_ok(&["export", "global", "--to", &to_text]);
     assert_eq!(fs::read_to_string(to.join("global/a.md")).unwrap(), "a\n");
     fs::write(to.join("global/a.md"), "mine\n").unwrap();
-    insta::assert_snapshot!(place.run(&["export", "--to", &to_text]).shown(), @r"
+    insta::assert_snapshot!(place.run(&["export", "--to", &to_text]).shown(), @"
     status 3
     --- stderr
-    error: <place>/out has global/a.md, lukasa.json already
+    error: <place>/out already has global/a.md, lukasa.json
       help: nothing was written; `--force` overwrites
     ");
     assert_eq!(fs::read_to_string(to.join("global/a.md")).unwrap(), "mine\n");

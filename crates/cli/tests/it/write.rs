@@ -77,7 +77,7 @@ fn a_flat_folder_is_mounted_without_scopes() {
     assert_eq!(fs::read_to_string(place.checkout().join("notes/a.md")).unwrap(), "flat\n");
     let ended = place.run(&["ls", "--flat", "notes/a.md"]);
     assert_eq!(ended.status, 2, "{}", ended.shown());
-    assert!(ended.stderr.contains("notes/a.md` is no folder"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("notes/a.md` is not a folder"), "{}", ended.stderr);
     assert_eq!(place.run_ok(&["view", "/memories/a.md", "--flat", "notes"]), "flat\n");
 }
 
@@ -161,7 +161,7 @@ fn a_failure_is_told_with_help() {
     status 1
     --- stderr
     error: The path /memories/global/none.md does not exist. Please provide a valid path.
-      help: `lukasa ls` and `lukasa log` show what there is
+      help: `lukasa ls` lists memories, `lukasa log` their changes
     ");
     insta::assert_snapshot!(place.run(&["view", "none.md"]).shown(), @r"
     status 2
@@ -172,7 +172,7 @@ fn a_failure_is_told_with_help() {
     insta::assert_snapshot!(place.run(&["view", "global/none.md", "--json"]).shown(), @r#"
     status 1
     --- stderr
-    {"error":{"code":"not_found","message":"The path /memories/global/none.md does not exist. Please provide a valid path.","help":"`lukasa ls` and `lukasa log` show what there is"}}
+    {"error":{"code":"not_found","message":"The path /memories/global/none.md does not exist. Please provide a valid path.","help":"`lukasa ls` lists memories, `lukasa log` their changes"}}
     "#);
 }
 
@@ -224,9 +224,9 @@ fn without_a_terminal_nothing_is_taken_away_unless_a_flag_says_so() {
     status 2
     --- stderr
     error: `lukasa rm` deletes, and needs `-y` without a terminal
-      help: `lukasa rm -y` does it without a question; `lukasa undo` takes it back
+      help: run `lukasa rm -y` to skip the question; `lukasa undo` takes it back
     ");
-    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","message":"`lukasa dream` rewrites memories, and needs `-y` with `--json`","help":"`lukasa dream -y` does it without a question; `lukasa undo` takes it back"}}"#);
+    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","message":"`lukasa dream` rewrites memories, and needs `-y` with `--json`","help":"run `lukasa dream -y` to skip the question; `lukasa undo` takes it back"}}"#);
     for words in [&["forget", "-y", "bees"][..], &["dream", "-y"], &["undo", "-y"]] {
         assert_eq!(place.run(words).status, 0, "{words:?}");
     }

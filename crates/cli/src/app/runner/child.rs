@@ -1,4 +1,4 @@
-//! Children of this process that do tasks.
+//! The runner that starts child processes for tasks: their program, their environment, and their end.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use super::RunnerConfig;
 use crate::app::{folder_variables, variable};
 use crate::files;
 
-/// Children, some of which may wait for the next task.
+/// A pool of child processes; idle ones wait for the next task.
 #[derive(Clone, Debug)]
 pub(super) struct Children(ChildRunner);
 
 impl Children {
-    /// Returns children as the settings want them; `None` where there may be none.
+    /// Creates the pool from the settings; `None` if the feature is off.
     pub(super) fn new(runners: &RunnerConfig, engine: &Engine) -> Option<Self> {
         if !engine.switches().global().has(Feature::Child) {
             return None;
@@ -33,34 +33,34 @@ impl Children {
         Some(Self(ChildRunner::new(settings)))
     }
 
-    /// Returns what has them do tasks.
+    /// Returns the runner that uses the pool.
     pub(super) fn runner(&self) -> Arc<dyn Runner> {
         Arc::new(self.0.clone())
     }
 
-    /// Stops them.
+    /// Stops all children.
     pub(super) async fn close(&self) {
         self.0.close().await;
     }
 }
 
-/// Returns what a child gets of the environment: what says where things are, what a connection needs, and the keys that
-/// it uses. Nothing else, above all no token of the daemon.
+/// Returns the environment of a child: variables for folders and connections, and the keys that it uses. It must not
+/// get anything else, especially not the token of the daemon.
 fn environment(runners: &RunnerConfig) -> Vec<(OsString, OsString)> {
     let mut names: Vec<&str> = PASSED_VARIABLES.to_vec();
     names.extend(runners.key_variables.iter().map(String::as_str));
     if runners.has_key_command {
         names.extend(PASSED_FOR_KEY_COMMANDS);
     }
-    let mut kept: Vec<(OsString, OsString)> =
+    let mut environment: Vec<(OsString, OsString)> =
         names.into_iter().filter_map(|name| Some((name.into(), variable(name)?))).collect();
-    // A child works in another folder, so that these have to be whole.
+    // These are absolute paths, since a child works in another folder.
     let folders = folder_variables().into_iter();
-    kept.extend(folders.map(|(name, folder)| (name.into(), folder.into_os_string())));
-    kept
+    environment.extend(folders.map(|(name, folder)| (name.into(), folder.into_os_string())));
+    environment
 }
 
-/// Returns this very program: what lies where it was started from may be another version by now.
+/// Returns the running program. The file at its path may be another version by now.
 fn program() -> Option<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if files::real_path(&running).is_ok() {
@@ -69,7 +69,7 @@ fn program() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
-/// Variables that a child may need: who and where the person is, how they write, and how other machines are reached.
+/// Variables that a child may need: user, folders, locale, and proxies.
 const PASSED_VARIABLES: &[&str] = &[
     "HOME",
     "USER",
@@ -95,7 +95,7 @@ const PASSED_VARIABLES: &[&str] = &[
     "SSL_CERT_DIR",
 ];
 
-/// Variables by which programs that keep secrets find their stores and their agents.
+/// Variables by which password managers find their stores and agents.
 const PASSED_FOR_KEY_COMMANDS: &[&str] = &[
     "SHELL",
     "DBUS_SESSION_BUS_ADDRESS",

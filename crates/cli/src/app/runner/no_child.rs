@@ -1,4 +1,4 @@
-//! What stands for children in a program that was built without them: there are none.
+//! The placeholder for child processes in a program that was built without them.
 
 use std::convert::Infallible;
 use std::future::Ready;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use engine::{Engine, Runner};
 
-use super::Runners;
+use super::RunnerConfig;
 
-/// No children.
+/// A pool that cannot exist.
 #[derive(Clone, Debug)]
 pub(super) struct Children(Infallible);
 
 impl Children {
-    /// Returns none.
-    pub(super) const fn new(_: &Runners, _: &Engine) -> Option<Self> {
+    /// Returns `None`, since this program has no children.
+    pub(super) const fn new(_: &RunnerConfig, _: &Engine) -> Option<Self> {
         None
     }
 
-    /// Returns what has them do tasks.
+    /// Never called.
     pub(super) const fn runner(&self) -> Arc<dyn Runner> {
         match self.0 {}
     }
 
-    /// Stops them.
+    /// Never called.
     pub(super) const fn close(&self) -> Ready<()> {
         match self.0 {}
     }

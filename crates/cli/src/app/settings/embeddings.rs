@@ -1,6 +1,6 @@
-//! The settings of who makes vectors for recall, and what can be wrong with them.
+//! The settings of the embedding endpoint for recall, and their validation.
 //!
-//! The key is never among them: they name the variable of the environment that holds it.
+//! They never hold the key itself, only the name of the environment variable with the key.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use super::{NO_VARIABLE, allowed_hosts, is_variable, wrong_url};
 
-/// Who makes vectors.
+/// The settings of the endpoint that computes vectors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EmbeddingSettings {
@@ -25,7 +25,7 @@ pub(super) struct EmbeddingSettings {
 }
 
 impl EmbeddingSettings {
-    /// Returns what is wrong, and where.
+    /// Returns the first error, with its range.
     pub(super) fn validation_error(&self) -> Option<(Range<usize>, String)> {
         let url = &self.url;
         if let Some(what) = wrong_url(url.get_ref(), self.beyond_this_machine) {
@@ -38,7 +38,7 @@ impl EmbeddingSettings {
         Some((name.span(), format!("embeddings.{NO_VARIABLE}")))
     }
 
-    /// Returns what was set; `None` if there is a mistake in it.
+    /// Returns the configured endpoint; `None` if the settings are invalid.
     pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Embeddings> {
         let key = self.key_variable.as_ref().map_or(ApiKey::None, |name| {
             ApiKey::from_variable(name.get_ref(), variable(name.get_ref()).as_deref())

@@ -1,4 +1,7 @@
-//! The settings file as a page shows and writes it: value by value, with comments and order kept.
+//! The settings file for the web page: single values are shown and written, and comments and order stay.
+//!
+//! A written text is parsed and validated before it replaces the file. Settings that decide where texts of memories are
+//! sent can only be changed in the file itself.
 
 use std::path::{Path, PathBuf};
 
@@ -17,21 +20,21 @@ use crate::app::features::FeatureConfig;
 use crate::exit::Failure;
 use crate::files::{self, ReadAccess, ReplaceError};
 
-/// The words of a screening policy, the default first.
+/// The values of a screening policy, the default first.
 const POLICIES: &[&str] = &["refuse", "warn", "off"];
 
-/// The settings file of a process that read it when it began.
+/// The settings file, and its text when the process started.
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
     path: PathBuf,
     features: FeatureConfig,
-    /// What it said then.
+    /// The text at the start; a difference means that a restart is needed.
     text_at_start: Option<String>,
-    /// Held while it is written.
+    /// Serializes writes.
     write_lock: Mutex<()>,
 }
 
-/// A setting by its full name, with what is known of it.
+/// A setting with its full name, kind, default and meaning.
 pub(super) struct NamedSetting {
     pub(super) table: &'static [&'static str],
     pub(super) key: String,
@@ -43,14 +46,14 @@ pub(super) struct NamedSetting {
 }
 
 impl SettingsFile {
-    /// Reads the file that the features were read from.
+    /// Opens the file that the features were read from.
     pub(crate) fn new(features: FeatureConfig) -> Result<Self, Failure> {
         let path = features.settings_file();
-        // A link, as of those who keep their settings in a repository, is followed and stays.
+        // A link is followed and kept: some users keep their settings in a repository.
         let path = files::real_path(path).unwrap_or_else(|_| path.to_owned());
-        let at_start = files::read_optional(&path)
+        let text_at_start = files::read_optional(&path)
             .map_err(|error| Failure::file("read the settings", &path, &error))?;
-        Ok(Self { path, features, text_at_start: at_start, write_lock: Mutex::default() })
+        Ok(Self { path, features, text_at_start, write_lock: Mutex::default() })
     }
 
     fn read(&self) -> Result<Option<String>, SettingsError> {
@@ -64,13 +67,13 @@ impl SettingsFile {
         let document = parse(text.unwrap_or_default(), &self.path)?;
         let setting = |named: &NamedSetting| {
             let item = named.item(document.as_table());
-            let line = item.and_then(|(_, line)| line).map(|at| {
+            let line = item.and_then(|(_, offset)| offset).map(|offset| {
                 let text = text.unwrap_or_default();
-                u64::try_from(line_of(text, at)).expect("a length fits 64 bits")
+                u64::try_from(line_of(text, offset)).expect("a length fits 64 bits")
             });
-            let said = item.and_then(|(item, _)| item.as_value()).map(json);
+            let in_file = item.and_then(|(item, _)| item.as_value()).map(json);
             let by_variable = named.feature.and_then(|one| self.features.environment_override(one));
-            let from = match (&by_variable, &said) {
+            let from = match (&by_variable, &in_file) {
                 (Some(_), _) => SettingSource::Environment,
                 (None, Some(_)) => SettingSource::File,
                 (None, None) => SettingSource::Default,
@@ -82,7 +85,7 @@ impl SettingsFile {
             };
             let why = match from {
                 SettingSource::Environment => {
-                    Some("LUKASA_FEATURES in the environment of the daemon says so.")
+                    Some("LUKASA_FEATURES in the environment of the daemon sets it.")
                 }
                 _ => named.only_in_file,
             };
@@ -96,7 +99,7 @@ impl SettingsFile {
                     ValueKind::List => SettingKind::List,
                 },
                 meaning: named.meaning.clone(),
-                value: by_variable.or(said).unwrap_or_else(|| named.default.clone()),
+                value: by_variable.or(in_file).unwrap_or_else(|| named.default.clone()),
                 default: named.default.clone(),
                 line: line.filter(|_| from == SettingSource::File),
                 from,
@@ -135,7 +138,7 @@ impl SettingsStore for SettingsFile {
             return Err(refused(format!("`{key}` cannot be set here. {why}")));
         }
         if by_variable.is_some() {
-            let what = "is decided by LUKASA_FEATURES in the environment of the daemon";
+            let what = "is set by LUKASA_FEATURES in the environment of the daemon";
             return Err(refused(format!("`{key}` {what}")));
         }
         let value = match value {
@@ -147,7 +150,7 @@ impl SettingsStore for SettingsFile {
         let _writing = self.write_lock.lock();
         let before = self.read()?;
         let text = before.as_deref().unwrap_or_default();
-        // Some editors begin a file with a byte order mark; it stays.
+        // Some editors write a byte order mark at the start of a file; it stays.
         let (mark, text) = match text.strip_prefix('\u{feff}') {
             Some(rest) => ("\u{feff}", rest),
             None => ("", text),
@@ -156,8 +159,8 @@ impl SettingsStore for SettingsFile {
             .parse()
             .map_err(|error: toml_edit::TomlError| refused(unreadable(&self.path, &error)))?;
         if let Some(expected) = expected {
-            let said = named.item(document.as_table()).and_then(|(item, _)| item.as_value());
-            if said.map_or_else(|| named.default.clone(), json) != *expected {
+            let in_file = named.item(document.as_table()).and_then(|(item, _)| item.as_value());
+            if in_file.map_or_else(|| named.default.clone(), json) != *expected {
                 return Err(SettingsError::ValueChanged);
             }
         }
@@ -178,7 +181,7 @@ impl SettingsFile {
         let file = self.path.display();
         match why {
             ReplaceError::Changed => SettingsError::FileChanged,
-            ReplaceError::ReadOnly => SettingsError::Invalid(format!("{file} may not be written")),
+            ReplaceError::ReadOnly => SettingsError::Invalid(format!("{file} is read-only")),
             ReplaceError::Link(to) => {
                 SettingsError::Invalid(format!("{file} is a link to {}", to.display()))
             }
@@ -189,7 +192,7 @@ impl SettingsFile {
     }
 }
 
-/// Returns every setting, in the order in which they are shown.
+/// Returns every setting, in display order.
 pub(super) fn all() -> Vec<NamedSetting> {
     let features = Feature::VARIANTS.iter().map(|&feature| NamedSetting {
         table: &["features"],
@@ -205,7 +208,7 @@ pub(super) fn all() -> Vec<NamedSetting> {
         key: family.as_ref().to_owned(),
         kind: ValueKind::Choice(POLICIES),
         default: POLICIES[0].into(),
-        meaning: format!("what is done about text that a rule of `{family}` objects to"),
+        meaning: format!("action for texts that match a rule of the family `{family}`"),
         only_in_file: None,
         feature: None,
     });
@@ -234,7 +237,7 @@ impl NamedSetting {
         table.chain([self.key.as_str()]).collect::<Vec<_>>().join(".")
     }
 
-    /// Returns what the file says, and where its key stands.
+    /// Returns the item of the setting in a document, and the offset of its key.
     fn item<'a>(&self, document: &'a Table) -> Option<(&'a Item, Option<usize>)> {
         let mut table: &dyn toml_edit::TableLike = document;
         for name in self.table {
@@ -244,7 +247,7 @@ impl NamedSetting {
         Some((item, key.span().map(|span| span.start)))
     }
 
-    /// Sets the value in a document, or takes it out.
+    /// Sets the value in a document, or removes it.
     fn set_value(
         &self,
         document: &mut DocumentMut,
@@ -259,19 +262,19 @@ impl NamedSetting {
                         return Ok(());
                     }
                     let mut new = Table::new();
-                    // A table that only holds another needs no header of its own.
+                    // A table that only holds another table needs no header.
                     new.set_implicit(depth + 1 < self.table.len());
                     table.insert(name, Item::Table(new));
                 }
                 let next = table.get_mut(name).and_then(Item::as_table_like_mut);
                 table = next.ok_or_else(|| {
-                    SettingsError::Invalid(format!("`{name}` in the settings file is no table"))
+                    SettingsError::Invalid(format!("`{name}` in the settings file is not a table"))
                 })?;
             }
             match (table.get_mut(&self.key), value) {
-                (Some(Item::Value(there)), Some(mut value)) => {
-                    *value.decor_mut() = there.decor().clone();
-                    *there = value;
+                (Some(Item::Value(current)), Some(mut value)) => {
+                    *value.decor_mut() = current.decor().clone();
+                    *current = value;
                 }
                 (_, Some(value)) => {
                     table.insert(&self.key, Item::Value(value));
@@ -287,8 +290,8 @@ impl NamedSetting {
     }
 }
 
-/// Takes a key out of a table. A remark above it or behind it stays, above what comes next; it is returned if
-/// nothing does in this table.
+/// Removes a key from a table. Comments above and after it stay, above the next key; they are returned if the table has
+/// no next key.
 fn remove_key(table: &mut dyn toml_edit::TableLike, key: &str) -> Option<String> {
     let text =
         |raw: Option<&RawString>| raw.and_then(RawString::as_str).unwrap_or_default().to_owned();
@@ -306,13 +309,13 @@ fn remove_key(table: &mut dyn toml_edit::TableLike, key: &str) -> Option<String>
     }
     let next = next.and_then(|next| table.key_mut(&next));
     let Some(mut next) = next else { return Some(remark) };
-    let there = text(next.leaf_decor().prefix());
-    next.leaf_decor_mut().set_prefix(format!("{remark}{there}"));
+    let prefix = text(next.leaf_decor().prefix());
+    next.leaf_decor_mut().set_prefix(format!("{remark}{prefix}"));
     None
 }
 
 impl ValueKind {
-    /// Reads a value that is to be set; else what it must be.
+    /// Converts a new value; the error describes valid values.
     fn read(self, value: &Json) -> Result<Value, String> {
         match (self, value) {
             (Self::Switch, Json::Bool(is_on)) => Ok((*is_on).into()),
@@ -336,7 +339,7 @@ impl ValueKind {
             {
                 Ok(Value::Array(texts.iter().filter_map(Json::as_str).collect::<Array>()))
             }
-            (Self::List, _) => Err("must be a list of texts, none of them empty".to_owned()),
+            (Self::List, _) => Err("must be a list of texts that are not empty".to_owned()),
         }
     }
 }
@@ -347,10 +350,10 @@ fn parse<'a>(text: &'a str, path: &Path) -> Result<Document<&'a str>, SettingsEr
 }
 
 fn unreadable(path: &Path, error: &toml_edit::TomlError) -> String {
-    format!("{} cannot be read: {}", path.display(), error.message())
+    format!("cannot parse {}: {}", path.display(), error.message())
 }
 
-/// Tells whether two texts set the same. A table without keys sets nothing.
+/// Checks whether two texts have the same settings. Empty tables are ignored.
 fn has_same_settings(one: Option<&str>, other: Option<&str>) -> bool {
     let read = |text: Option<&str>| {
         let text = text.unwrap_or_default();
@@ -371,8 +374,8 @@ fn drop_empty(table: &mut toml::Table) {
 
 fn failure_text(failure: Failure) -> String {
     match failure {
-        Failure::Message(told) => told.message,
-        _ => "the settings would be wrong".to_owned(),
+        Failure::Message(error) => error.message,
+        _ => "the settings would be invalid".to_owned(),
     }
 }
 
@@ -415,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_set_and_all_else_stays() {
+    fn a_value_is_set_and_the_rest_of_the_file_stays() {
         let file =
             "# mine\nfiles_max = 5000 # many\n\n[retention] # kept\n# a quarter\ndays = 90\n";
         let check = |key: &str, value: Json, expected: &str| {
@@ -455,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_refused_and_nothing_is_written() {
+    fn an_invalid_value_is_refused_and_nothing_is_written() {
         let check = |before: &str, key: &str, value: Json, expected: &str| {
             let what = set(before, key, value).unwrap_err();
             assert!(what.contains(expected), "{what}");
@@ -464,18 +467,18 @@ mod tests {
         check("", "files_max", "many".into(), "must be a whole number");
         check("", "project_root", "cloud".into(), "must be repo or host");
         check("", "features.recall", 1.into(), "must be true or false");
-        check("", "context.include", serde_json::json!(["rules"]), "paths that begin with");
+        check("", "context.include", serde_json::json!(["rules"]), "paths that start with");
         let digests = "must be SHA-256 digests of 64 hex digits";
         check("", "screening.allowed", serde_json::json!(["junk"]), digests);
-        check("", "context.file_names", serde_json::json!(["A.md", ""]), "none of them empty");
-        check("", "embeddings.url", "http://localhost/v1".into(), "only the file sets it");
+        check("", "context.file_names", serde_json::json!(["A.md", ""]), "that are not empty");
+        check("", "embeddings.url", "http://localhost/v1".into(), "only the file can set it");
         check("", "no.such", 1.into(), "there is no setting `no.such`");
-        check("a = = b", "files_max", 1.into(), "cannot be read");
-        check("retention = 3\n", "retention.days", 1.into(), "is no table");
+        check("a = = b", "files_max", 1.into(), "cannot parse");
+        check("retention = 3\n", "retention.days", 1.into(), "is not a table");
     }
 
     #[test]
-    fn what_was_changed_since_it_was_shown_is_not_overwritten() {
+    fn a_value_that_was_changed_in_the_meantime_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
         let features = FeatureConfig::new(path.clone(), Default::default(), None).unwrap();
@@ -484,7 +487,7 @@ mod tests {
             file.set(key, &value, Some(&expected)).map(|_| files::read_optional(&path).unwrap())
         };
         let list = |texts: &[&str]| serde_json::json!(texts);
-        // What is not in the file has its default, or null.
+        // A setting that is not in the file has its default, or null.
         set("context.include", list(&["/a"]), Json::Null).unwrap();
         assert_eq!(
             set("context.include", list(&["/b"]), Json::Null),
@@ -500,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_of_the_help_has_the_default_that_is_used() {
+    fn the_defaults_in_the_help_are_those_in_use() {
         let mut shown = String::new();
         for table in SETTING_TABLES.iter().filter(|table| table.name != "embeddings") {
             let dot = if table.name.is_empty() { "" } else { "." };

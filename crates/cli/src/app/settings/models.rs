@@ -1,8 +1,8 @@
-//! The settings of models that do the work of agents, and what can be wrong with them.
+//! The settings of models that work on tasks, and their validation.
 //!
-//! A model is named `PROVIDER/MODEL`. Common providers are known by their names; others, or other addresses of
-//! those, have a table of their own. A key is never among the settings: they name the variable of the environment
-//! that holds it, or the command that prints it.
+//! A model is named `PROVIDER/MODEL`. Common providers are built in; other providers, or other addresses of
+//! built-in ones, have a table of their own. The settings never hold a key itself, only the environment variable with the
+//! key, or the command that prints it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use toml::Spanned;
 
 use super::{NO_VARIABLE, allowed_hosts, is_variable, wrong_url};
 
-/// The word for no model.
+/// The value that selects the rules instead of a model.
 const RULES: &str = "rules";
 
-/// What a person set for models.
+/// The settings of models.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ModelSettings {
@@ -32,7 +32,7 @@ pub(super) struct ModelSettings {
     providers: BTreeMap<String, ProviderSettings>,
 }
 
-/// A provider that has a table.
+/// A provider with a table in the settings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ProviderSettings {
@@ -43,7 +43,7 @@ struct ProviderSettings {
     beyond_this_machine: bool,
 }
 
-/// A provider that is known by its name.
+/// A built-in provider.
 struct KnownProvider {
     name: &'static str,
     wire: ChatProtocol,
@@ -51,7 +51,7 @@ struct KnownProvider {
     key_variable: Option<&'static str>,
 }
 
-/// Those that are known; where local servers listen by default is as their documentation has it.
+/// The built-in providers. The addresses of local servers are the defaults in their documentation.
 const PROVIDERS: [KnownProvider; 9] = [
     hosted(
         "anthropic",
@@ -107,14 +107,11 @@ impl ModelSettings {
         }
     }
 
-    /// Returns what is wrong, and where.
+    /// Returns the first error, with its range.
     pub(super) fn validation_error(&self) -> Option<(Range<usize>, String)> {
         for (name, provider) in &self.providers {
-            let told = |(span, what): (Range<usize>, String)| {
-                (span, format!("models.providers.{name}.{what}"))
-            };
-            if let Some(mistake) = provider.validation_error(name) {
-                return Some(told(mistake));
+            if let Some((span, what)) = provider.validation_error(name) {
+                return Some((span, format!("models.providers.{name}.{what}")));
             }
         }
         let named = ModelJob::VARIANTS.iter().map(|job| (job.as_ref(), self.model_for(*job)));
@@ -126,10 +123,10 @@ impl ModelSettings {
         }
         let fallback = self.fallback.as_ref()?;
         let is_wrong = fallback.get_ref().parse::<Fallback>().is_err();
-        is_wrong.then(|| (fallback.span(), "models.fallback is `none` or `rules`".to_owned()))
+        is_wrong.then(|| (fallback.span(), "models.fallback must be `none` or `rules`".to_owned()))
     }
 
-    /// Reads the name of a model: the provider's and its own; `None` for none.
+    /// Parses the name of a model into provider and model; `None` for the rules.
     pub(super) fn parse<'a>(&self, named: &'a str) -> Result<Option<(&'a str, &'a str)>, String> {
         if named == RULES {
             return Ok(None);
@@ -138,19 +135,19 @@ impl ModelSettings {
             .split_once('/')
             .filter(|(provider, model)| !provider.is_empty() && !model.trim().is_empty());
         let (provider, model) = parts.ok_or_else(|| {
-            format!("a model is named like `anthropic/MODEL` or `ollama/MODEL`; `{RULES}` is none")
+            format!("expected a model such as `anthropic/MODEL` or `ollama/MODEL`, or `{RULES}` for none")
         })?;
         if !self.providers.contains_key(provider) && known_provider(provider).is_none() {
             let listed: Vec<&str> = PROVIDERS.iter().map(|known| known.name).collect();
             return Err(format!(
-                "`{provider}` is no provider that is known ({}), and has no table `[models.providers.{provider}]`",
+                "unknown provider `{provider}`; use a built-in one ({}) or add the table `[models.providers.{provider}]`",
                 listed.join(", ")
             ));
         }
         Ok(Some((provider, model)))
     }
 
-    /// Returns what was set; what is wrong is left out.
+    /// Returns the configured models; invalid ones are left out.
     pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> AgentModels {
         let mut models = AgentModels::default();
         for &job in ModelJob::VARIANTS {
@@ -170,7 +167,7 @@ impl ModelSettings {
         models
     }
 
-    /// Returns the model of a name that stands outside of this table; `None` for the rules.
+    /// Returns the model for a name from another setting; `None` for the rules.
     pub(super) fn chat_by_name(
         &self,
         named: &str,
@@ -180,7 +177,7 @@ impl ModelSettings {
         self.chat(provider, model, variable)
     }
 
-    /// Returns the variables of the environment that hold keys of models that are used, and whether a command tells one.
+    /// Returns the environment variables with the keys of configured models, and whether a command prints one.
     pub(super) fn keys(&self) -> (Vec<String>, bool) {
         let (mut variables, mut has_command) = (Vec::new(), false);
         for &job in ModelJob::VARIANTS {
@@ -192,7 +189,7 @@ impl ModelSettings {
             let of_set = set.and_then(|set| set.key_variable.as_ref());
             let variable = match of_set {
                 Some(name) => Some(name.get_ref().clone()),
-                // As below: the key of a provider goes to no other address.
+                // As in `chat`: the key of a provider is not sent to another address.
                 None if set.is_some_and(|set| set.url.is_some() || set.key_command.is_some()) => {
                     None
                 }
@@ -224,7 +221,7 @@ impl ModelSettings {
         let address = Address::parse(url.or(known.map(|known| known.url))?, reach).ok()?;
         let key = match set.and_then(|set| set.key(variable)) {
             Some(key) => key,
-            // The key of a provider goes to no other address than the provider's own, unless it is named.
+            // The key of a provider is sent to another address only if the settings name the key.
             None if url.is_some() => ApiKey::None,
             None => known.and_then(|known| known.key_variable).map_or(ApiKey::None, |name| {
                 ApiKey::from_variable(name, variable(name).as_deref())
@@ -253,14 +250,14 @@ impl ProviderSettings {
         {
             let words: Vec<String> =
                 ChatProtocol::VARIANTS.iter().map(|wire| format!("`{}`", wire.as_ref())).collect();
-            return Some((api.span(), format!("api is one of {}", words.join(", "))));
+            return Some((api.span(), format!("api must be one of {}", words.join(", "))));
         }
         if let Some(url) = &self.url {
             if let Some(what) = wrong_url(url.get_ref(), self.beyond_this_machine) {
                 return Some((url.span(), format!("url: {what}")));
             }
         } else if known_provider(name).is_none() {
-            return Some((0..0, "url must say where it is".to_owned()));
+            return Some((0..0, "url must be set".to_owned()));
         }
         if let Some(variable) = &self.key_variable
             && !is_variable(variable.get_ref())
@@ -271,11 +268,11 @@ impl ProviderSettings {
         if self.key_variable.is_some() {
             return Some((
                 command.span(),
-                "key_command and key_variable are set; one of them must go".to_owned(),
+                "key_command and key_variable are both set; remove one".to_owned(),
             ));
         }
         let has_program = command.get_ref().first().is_some_and(|program| !program.is_empty());
-        (!has_program).then(|| (command.span(), "key_command has a program and its arguments, as in `[\"pass\", \"show\", \"openai\"]`".to_owned()))
+        (!has_program).then(|| (command.span(), "key_command must be a program and its arguments, as in `[\"pass\", \"show\", \"openai\"]`".to_owned()))
     }
 }
 
@@ -293,15 +290,15 @@ mod tests {
         }
     }
 
-    fn told(models: &AgentModels, job: ModelJob) -> String {
-        let told = |chat: &Chat| {
+    fn shown(models: &AgentModels, job: ModelJob) -> String {
+        let text = |chat: &Chat| {
             format!("{} at {} by {}", chat.name(), chat.location(), chat.protocol().as_ref())
         };
-        models.of(job).map_or_else(|| "rules".to_owned(), told)
+        models.of(job).map_or_else(|| "rules".to_owned(), text)
     }
 
     #[test]
-    fn the_keys_are_those_of_models_that_are_used() {
+    fn only_the_keys_of_configured_models_are_listed() {
         let keys = |text: &str| toml::from_str::<ModelSettings>(text).unwrap().keys();
         let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         assert_eq!(keys(""), (named(&[]), false));
@@ -317,59 +314,63 @@ mod tests {
     }
 
     #[test]
-    fn a_default_does_all_that_is_not_named() {
+    fn the_default_model_does_all_jobs_without_their_own() {
         let models =
             read("default = 'ollama/qwen3:8b'\nforget = 'rules'\ndream = 'anthropic/large'\n")
                 .unwrap();
         let ollama = "ollama/qwen3:8b at 127.0.0.1:11434/v1 by openai";
-        assert_eq!(told(&models, ModelJob::Remember), ollama);
-        assert_eq!(told(&models, ModelJob::Forget), "rules");
+        assert_eq!(shown(&models, ModelJob::Remember), ollama);
+        assert_eq!(shown(&models, ModelJob::Forget), "rules");
         assert_eq!(
-            told(&models, ModelJob::Dream),
+            shown(&models, ModelJob::Dream),
             "anthropic/large at api.anthropic.com/v1 by anthropic"
         );
-        assert_eq!(told(&models, ModelJob::Recall), "rules", "a question for each prompt is named");
+        assert_eq!(
+            shown(&models, ModelJob::Recall),
+            "rules",
+            "a question for each prompt is named"
+        );
         assert_eq!(models.fallback, Fallback::None);
         assert!(read("").unwrap().is_empty());
         let models = read("recall = 'openai/small'\n").unwrap();
         let small = "openai/small at api.openai.com/v1 by openai";
-        assert_eq!(told(&models, ModelJob::Recall), small);
-        assert_eq!(told(&models, ModelJob::Remember), "rules");
+        assert_eq!(shown(&models, ModelJob::Recall), small);
+        assert_eq!(shown(&models, ModelJob::Remember), "rules");
         let models = read("default = 'ollama/m'\nrecall = 'rules'\n").unwrap();
-        assert_eq!(told(&models, ModelJob::Recall), "rules");
+        assert_eq!(shown(&models, ModelJob::Recall), "rules");
     }
 
     #[test]
-    fn a_table_names_another_provider_or_another_address() {
+    fn a_table_sets_another_provider_or_another_address() {
         let text = "default = 'work/org/some-model'\nforget = 'openai/small'\nfallback = 'rules'\n\
             [providers.work]\napi = 'gemini'\nurl = 'https://models.example.com/v1'\nkey_command = ['pass', 'work']\n\
             [providers.openai]\nurl = 'http://127.0.0.1:9/v1'\n";
         let models = read(text).unwrap();
         let work = "work/org/some-model at models.example.com/v1 by gemini";
-        assert_eq!(told(&models, ModelJob::Remember), work);
-        assert_eq!(told(&models, ModelJob::Forget), "openai/small at 127.0.0.1:9/v1 by openai");
+        assert_eq!(shown(&models, ModelJob::Remember), work);
+        assert_eq!(shown(&models, ModelJob::Forget), "openai/small at 127.0.0.1:9/v1 by openai");
         assert_eq!(models.fallback, Fallback::Rules);
-        // The key of a provider is not sent to another address that takes its name.
+        // The key of a provider is not sent to another address that is set under its name.
         let chat = format!("{:?}", models.of(ModelJob::Forget).unwrap());
         assert!(chat.contains("key: None"), "{chat}");
         assert!(!format!("{models:?}").contains("sk-1"));
     }
 
     #[test]
-    fn mistakes_are_told_and_what_may_be_a_key_is_not() {
+    fn errors_name_the_setting_and_never_repeat_a_key() {
         let check = |text: &str, expected: &str| {
             let what = read(text).unwrap_err();
             assert!(what.starts_with(expected), "{what}");
             assert!(!what.contains("sk-1"), "{what}");
         };
-        check("default = 'small'", "models.default: a model is named like");
-        check("default = 'ollama/'", "models.default: a model is named like");
+        check("default = 'small'", "models.default: expected a model such as");
+        check("default = 'ollama/'", "models.default: expected a model such as");
         check(
-            "dream = 'nobody/m'",
-            "models.dream: `nobody` is no provider that is known (anthropic, ",
+            "dream = 'other/m'",
+            "models.dream: unknown provider `other`; use a built-in one (anthropic, ",
         );
-        check("recall = 'small'", "models.recall: a model is named like");
-        check("fallback = 'maybe'", "models.fallback is");
+        check("recall = 'small'", "models.recall: expected a model such as");
+        check("fallback = 'maybe'", "models.fallback must be");
         let of = |lines: &str| format!("[providers.work]\n{lines}");
         check(&of("api = 'openai'"), "models.providers.work.url must");
         check(
@@ -378,7 +379,7 @@ mod tests {
         );
         check(
             &of("url = 'https://a.example/v1'\napi = 'grpc'"),
-            "models.providers.work.api is one of",
+            "models.providers.work.api must be one of",
         );
         check(
             &of("url = 'https://a.example/v1'\nkey_variable = 'sk-1'"),
@@ -386,7 +387,7 @@ mod tests {
         );
         check(
             &of("url = 'https://a.example/v1'\nkey_command = []"),
-            "models.providers.work.key_command has",
+            "models.providers.work.key_command must",
         );
     }
 }

@@ -1,11 +1,11 @@
-//! The settings as a JSON Schema, for editors that know TOML by one.
+//! The settings as a JSON Schema, for editors that check TOML files.
 
 use serde_json::{Map, Value, json};
 
 use super::file::{NamedSetting, all};
 use super::setting_table::ValueKind;
 
-/// The revision of JSON Schema; editors for TOML know this one.
+/// The revision of JSON Schema; editors for TOML support this one.
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// Returns the schema of `config.toml`.
@@ -28,7 +28,7 @@ pub(crate) fn schema() -> Value {
         "workspace".to_owned(),
         json!({
             "type": "object",
-            "description": "what is off in single workspaces, by their ids",
+            "description": "features that are off in single workspaces, by workspace id",
             "additionalProperties": of_workspace,
         }),
     );
@@ -36,11 +36,11 @@ pub(crate) fn schema() -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "api": { "enum": ["openai", "openai-responses", "anthropic", "gemini"], "description": "what it speaks" },
-            "url": { "type": "string", "description": "where it is" },
-            "key_variable": { "type": "string", "description": "the variable of the environment that holds the key" },
-            "key_command": { "type": "array", "items": { "type": "string" }, "description": "a command that prints the key" },
-            "beyond_this_machine": { "type": "boolean", "default": false, "description": "whether an http:// url may lead to another machine" },
+            "api": { "enum": ["openai", "openai-responses", "anthropic", "gemini"], "description": "API of the provider" },
+            "url": { "type": "string", "description": "base URL of the API" },
+            "key_variable": { "type": "string", "description": "environment variable with the key" },
+            "key_command": { "type": "array", "items": { "type": "string" }, "description": "command that prints the key" },
+            "beyond_this_machine": { "type": "boolean", "default": false, "description": "allow an http:// URL of another machine" },
         },
     });
     if let Some(models) = properties(&mut root).get_mut("models") {
@@ -48,12 +48,12 @@ pub(crate) fn schema() -> Value {
             "providers".to_owned(),
             json!({
                 "type": "object",
-                "description": "other providers, or other addresses of known ones",
+                "description": "other providers, or other addresses of built-in ones",
                 "additionalProperties": provider,
             }),
         );
     }
-    // A rule may be named as well as a family of rules.
+    // Single rules may be named, not only families of rules.
     if let Some(policies) = properties(&mut root).get_mut("screening").map(properties)
         && let Some(policies) = policies.get_mut("policies")
     {
@@ -81,7 +81,7 @@ fn value(named: &NamedSetting) -> Value {
         ValueKind::Switch => json!({ "type": "boolean" }),
         ValueKind::Number(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         ValueKind::Choice(words) => json!({ "enum": words }),
-        // A name may stand alone where a list is taken.
+        // A single name is allowed instead of a list.
         ValueKind::List if named.key == "file_names" => {
             json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
         }
@@ -99,11 +99,11 @@ fn value(named: &NamedSetting) -> Value {
 mod tests {
     use super::*;
 
-    /// Returns what the schema says of a key of a table.
+    /// Returns the schema of a key of a table.
     fn of<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
         schema["properties"]
             .get(key)
-            .or_else(|| Some(&schema["additionalProperties"]).filter(|one| one.is_object()))
+            .or_else(|| Some(&schema["additionalProperties"]).filter(|other| other.is_object()))
     }
 
     fn check(schema: &Value, value: &toml::Value, name: &str) {
@@ -142,17 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_help_shows_is_described() {
-        // The remarks behind the values begin without a mark.
+    fn every_setting_in_the_help_is_in_the_schema() {
+        // The descriptions after the values have no comment sign, so they are cut off.
         let lines = super::super::help();
         let lines = lines.lines().map(|line| {
             let line = line.trim();
             let cut = if line.starts_with('[') {
-                line.find(']').map(|at| at + 1)
+                line.find(']').map(|index| index + 1)
             } else {
                 line.find("  ")
             };
-            cut.and_then(|at| line.get(..at)).unwrap_or(line).to_owned() + "\n"
+            cut.and_then(|end| line.get(..end)).unwrap_or(line).to_owned() + "\n"
         });
         let settings: toml::Table = toml::from_str(&lines.collect::<String>()).unwrap();
         assert!(settings.len() > 8, "{settings:?}");

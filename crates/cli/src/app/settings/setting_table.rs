@@ -1,33 +1,35 @@
-//! The settings that there are: what the help lists, what the page shows and writes, and the bounds of numbers.
+//! The table of all settings with a fixed name: key, kind, default, meaning and bounds.
+//!
+//! The help, the web page, the JSON Schema and the check of bounds are derived from it.
 
 use std::ops::Range;
 
 use memory::limits::{EMBED_BATCH_MAX, EMBED_WAIT_MAX, REVIEW_WAIT_MAX, SCOPE_FILES_MAX};
 use toml_edit::{Document, TableLike};
 
-/// The longest retention: what a hundred years have in days. More is a slip of the finger.
+/// The maximum retention in days: a hundred years. A larger number is a typing error.
 const RETENTION_DAYS_MAX: u64 = 36_500;
 
-/// The longest time between two dreams by schedule: a year.
+/// The maximum time between two scheduled dreams: a year.
 const DREAM_EVERY_HOURS_MAX: u64 = 8_760;
 
-/// The most turns between two reviews of a conversation. More is a slip of the finger.
+/// The maximum number of turns between two reviews. A larger number is a typing error.
 const REVIEW_INTERVAL_MAX: u64 = 10_000;
 
-/// The longest time that a child process is kept without a task: a day.
+/// The maximum time that an idle child process is kept: a day.
 const CHILD_IDLE_SECONDS_MAX: u64 = 86_400;
 
-/// The longest time that a task is kept after its end: a month. History keeps what became of memories.
+/// The maximum time that an ended task is kept: a month. History keeps its changes longer.
 const TASKS_KEPT_MINUTES_MAX: u64 = 43_200;
 
-/// The most of a number that needs no bound but that of its type.
+/// The maximum of a number that needs no bound except that of its type.
 const SETTING_COUNT_MAX: u64 = u32::MAX as u64;
 
-/// What kind of value a setting has.
+/// The kind of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Switch,
-    /// A whole number, from and to.
+    /// A whole number with minimum and maximum.
     Number(u64, u64),
     /// One of these words; the first is the default, if there is one.
     Choice(&'static [&'static str]),
@@ -35,37 +37,37 @@ pub(crate) enum ValueKind {
     List,
 }
 
-/// Settings that stand together.
+/// A table of settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownTable {
     /// The name of the table; empty for none.
     pub(crate) name: &'static str,
-    /// What the help says before it.
+    /// The text above the table in the help.
     before: &'static str,
-    /// What the help says beside it.
+    /// The text beside the name of the table in the help.
     remark: &'static str,
-    /// In the order of the help.
+    /// The settings, in the order of the help.
     pub(crate) settings: &'static [KnownSetting],
 }
 
 /// A setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownSetting {
-    /// Its key in the table.
+    /// The key in the table.
     pub(crate) key: &'static str,
-    /// What the help shows as its value, as the file has it.
+    /// The value in the help, in TOML.
     pub(crate) shown: &'static str,
-    /// Whether that is the default; if not, nothing is.
+    /// Whether the value in the help is the default; otherwise it is an example, and there is no default.
     pub(crate) is_default: bool,
     pub(crate) kind: ValueKind,
     pub(crate) meaning: &'static str,
-    /// Why only the file sets it, if that is so.
+    /// The reason why it can only be set in the file, if that is so.
     pub(crate) only_in_file: Option<&'static str>,
 }
 
-/// Texts of memories go to where these say.
+/// The reason for settings that decide where texts of memories are sent.
 const SENDS_TEXTS: Option<&str> =
-    Some("It decides where texts of memories are sent, so only the file sets it.");
+    Some("It decides where texts of memories are sent, so only the file can set it.");
 
 const fn setting(
     key: &'static str,
@@ -111,12 +113,12 @@ const fn model(key: &'static str, shown: &'static str, meaning: &'static str) ->
 }
 
 impl KnownSetting {
-    /// Says that what is shown is no default.
+    /// Marks the value in the help as an example.
     const fn example(self) -> Self {
         Self { is_default: false, ..self }
     }
 
-    /// Says that the setting decides where texts are sent.
+    /// Marks a setting that decides where texts are sent.
     const fn only_in_file(self) -> Self {
         Self { only_in_file: SENDS_TEXTS, ..self }
     }
@@ -126,7 +128,7 @@ const fn table(name: &'static str, settings: &'static [KnownSetting]) -> KnownTa
     KnownTable { name, before: "", remark: "", settings }
 }
 
-/// The settings that have a fixed name. Features and screening policies come beside them.
+/// The settings that have a fixed name; features and screening policies are listed elsewhere.
 pub(crate) const SETTING_TABLES: &[KnownTable] = &[
     table("", TOP),
     table("retention", RETENTION),
@@ -134,138 +136,162 @@ pub(crate) const SETTING_TABLES: &[KnownTable] = &[
     table("dream", DREAM),
     table("context", CONTEXT),
     KnownTable {
-        remark: "who does the work of agents: rules, unless a model is named",
+        remark: "models that work on tasks; without a model, rules do",
         ..table("models", MODELS)
     },
     KnownTable {
         before: PROVIDERS,
-        remark: "who makes vectors for recall; nobody unless url and model are set",
+        remark: "endpoint for vectors of recall; off without url and model",
         ..table("embeddings", EMBEDDINGS)
     },
     KnownTable { before: FEATURES, ..table("screening", SCREENING) },
 ];
 
 const TOP: &[KnownSetting] = &[
-    number("files_max", "1000", (1, SCOPE_FILES_MAX as u64), "memories that a scope may hold"),
+    number(
+        "files_max",
+        "1000",
+        (1, SCOPE_FILES_MAX as u64),
+        "maximum number of memories in a scope",
+    ),
     switch("memory_list", "true", "keep a MEMORY.md listing in global and workspace roots"),
-    choice("project_root", "\"repo\"", &["repo", "host"], "where project memories lie"),
+    choice("project_root", "\"repo\"", &["repo", "host"], "place of project memories"),
     choice(
         "runner",
         "\"child\"",
         &["in_process", "child"],
-        "where tasks are done; else in a child of the daemon once a model does them",
+        "process that runs tasks; default depends on [models]",
     )
     .example(),
     number(
         "child_idle_seconds",
         "60",
         (0, CHILD_IDLE_SECONDS_MAX),
-        "how long after its last task a child is stopped",
+        "seconds without a task after which a child is stopped",
     ),
     number(
         "memory_review_interval",
         "0",
         (0, REVIEW_INTERVAL_MAX),
-        "review a conversation after so many turns; 0 is never",
+        "number of turns after which a conversation is reviewed; 0 is never",
     ),
     text(
         "memory_review_model",
         "\"\"",
-        "the model that does it, like \"ollama/NAME\"; \"\" for that of [models]",
+        "model of reviews, such as \"ollama/NAME\"; \"\" for that of [models]",
     )
     .only_in_file(),
     number(
         "memory_review_timeout",
         "30",
         (1, REVIEW_WAIT_MAX.as_secs()),
-        "seconds that a review may take",
+        "timeout of a review in seconds",
     ),
-    switch("memory_review_verbose", "false", "whether you are told of what a review saved"),
+    switch("memory_review_verbose", "false", "report what a review saved"),
 ];
 
 const RETENTION: &[KnownSetting] = &[
-    number("days", "90", (0, RETENTION_DAYS_MAX), "how long history is kept"),
-    number("mib", "256", (0, SETTING_COUNT_MAX), "how much of earlier contents is kept"),
+    number("days", "90", (0, RETENTION_DAYS_MAX), "days that history is kept"),
+    number("mib", "256", (0, SETTING_COUNT_MAX), "MiB of earlier contents that are kept"),
 ];
 
 const TASKS: &[KnownSetting] = &[number(
     "kept_minutes",
     "60",
     (1, TASKS_KEPT_MINUTES_MAX),
-    "how long a task that is over can be asked for",
+    "minutes that an ended task can be queried",
 )];
 
 const DREAM: &[KnownSetting] = &[
-    switch("schedule", "false", "whether the daemon dreams although nobody asks"),
-    number("every_hours", "24", (1, DREAM_EVERY_HOURS_MAX), "how long after the last dream"),
-    number("after_sessions", "5", (0, SETTING_COUNT_MAX), "after how many sessions since"),
+    switch("schedule", "false", "let the daemon dream by schedule"),
+    number("every_hours", "24", (1, DREAM_EVERY_HOURS_MAX), "minimum hours between two dreams"),
+    number(
+        "after_sessions",
+        "5",
+        (0, SETTING_COUNT_MAX),
+        "minimum number of sessions between two dreams",
+    ),
 ];
 
 const CONTEXT: &[KnownSetting] = &[
-    list("file_names", "[\"AGENTS.md\"]", "names of context files; else QWEN.md, then AGENTS.md")
-        .example(),
-    choice("profile", "\"qwen\"", &["qwen"], "load those of ~/.qwen and of a project's .qwen too")
-        .example(),
+    list(
+        "file_names",
+        "[\"AGENTS.md\"]",
+        "names of context files; by default QWEN.md, then AGENTS.md",
+    )
+    .example(),
+    choice(
+        "profile",
+        "\"qwen\"",
+        &["qwen"],
+        "also load context files from ~/.qwen and a project's .qwen",
+    )
+    .example(),
     list("include", "[\"~/rules\"]", "folders whose context files are loaded, and imported from")
         .example(),
     list("files", "[\"~/me.md\"]", "further context files").example(),
-    choice("imports", "\"tree\"", &["tree", "flat"], "texts stay, imported files follow"),
+    choice(
+        "imports",
+        "\"tree\"",
+        &["tree", "flat"],
+        "keep texts as they are, with imported files after them",
+    ),
 ];
 
 const MODELS: &[KnownSetting] = &[
-    model("default", "\"ollama/NAME\"", "the model that remembers, forgets, dreams and reviews"),
+    model("default", "\"ollama/NAME\"", "model that remembers, forgets, dreams and reviews"),
     model("remember", "\"anthropic/NAME\"", "another model that remembers; \"rules\" for none"),
     model("forget", "\"rules\"", "another model that forgets"),
     model("dream", "\"openai/NAME\"", "another model that dreams"),
     model("review", "\"ollama/NAME\"", "another model that reviews conversations"),
-    model("recall", "\"openai/NAME\"", "a model that chooses what is recalled, for each prompt"),
-    choice("fallback", "\"none\"", &["none", "rules"], "who does what a model fails to do"),
+    model("recall", "\"openai/NAME\"", "model that selects memories for each prompt"),
+    choice("fallback", "\"none\"", &["none", "rules"], "what does a task if the model fails"),
     number(
         "background_tokens",
         "1000000",
         (0, SETTING_COUNT_MAX),
-        "tokens that models may take in a day for work that nobody asked for",
+        "tokens per day that models may use for background work",
     ),
 ];
 
 const EMBEDDINGS: &[KnownSetting] = &[
     model("url", "\"http://localhost/v1\"", "texts are sent to URL/embeddings"),
-    model("model", "\"NAME\"", "which model makes them"),
-    model("key_variable", "\"NAME\"", "the variable of the environment that holds the key"),
+    model("model", "\"NAME\"", "model that computes the vectors"),
+    model("key_variable", "\"NAME\"", "environment variable with the key"),
     number(
         "timeout_ms",
         "2000",
         (1, EMBED_WAIT_MAX.as_secs() * 1_000),
-        "how long a prompt's vector is waited for",
+        "timeout for the vector of a prompt",
     )
     .only_in_file(),
-    number("batch", "32", (1, EMBED_BATCH_MAX as u64), "how many entries are sent at once")
+    number("batch", "32", (1, EMBED_BATCH_MAX as u64), "number of entries per request")
         .only_in_file(),
-    switch("beyond_this_machine", "false", "whether an http:// url may lead to another machine")
+    switch("beyond_this_machine", "false", "allow an http:// URL of another machine")
         .only_in_file(),
 ];
 
 const SCREENING: &[KnownSetting] =
-    &[list("allowed", "[]", "SHA-256 digests of texts that are let through")];
+    &[list("allowed", "[]", "SHA-256 digests of texts that are always allowed")];
 
 const PROVIDERS: &str = "\
-[models.providers.work]         models of it are named like \"work/NAME\"
+[models.providers.work]         provider of models named like \"work/NAME\"
   api = \"openai\"                  or \"openai-responses\", \"anthropic\", \"gemini\"
-  url = \"https://host/v1\"         where it is
-  key_command = [\"pass\", \"x\"]     prints the key; or key_variable names the variable that holds it
-  beyond_this_machine = false     whether an http:// url may lead to another machine";
+  url = \"https://host/v1\"         base URL of the API
+  key_command = [\"pass\", \"x\"]     command that prints the key; or use key_variable
+  beyond_this_machine = false     allow an http:// URL of another machine";
 
 const FEATURES: &str = "\
 [features]
-  recall = true                   what is on: `lukasa features` lists all
+  recall = true                   features that are on: `lukasa features` lists all
   [workspace.\"ID\".features]
-  recall = false                  what is off in one workspace";
+  recall = false                  features that are off in one workspace";
 
-/// What the help says at the end.
+/// The last lines of the settings in the help.
 const POLICIES: &str = "  [screening.policies]
   secrets = \"refuse\"              or \"warn\", \"off\": for a rule, or a family of rules";
 
-/// Returns the settings as the help lists them: such lines could stand in the file, but for the remarks.
+/// Returns the settings for the help: lines of the settings file, each with a description.
 pub(crate) fn help() -> String {
     let mut text = String::new();
     let mut line = |left: &str, remark: &str| {
@@ -294,7 +320,7 @@ pub(crate) fn help() -> String {
     text + POLICIES
 }
 
-/// Returns the first number that is out of its bounds, and where. The text was read as settings before.
+/// Returns the error of the first number out of bounds, with its range. The text must be valid settings.
 pub(super) fn out_of_bounds(text: &str) -> Option<(Range<usize>, String)> {
     let document = match Document::parse(text) {
         Ok(document) => document,
@@ -313,7 +339,7 @@ pub(super) fn out_of_bounds(text: &str) -> Option<(Range<usize>, String)> {
             }
             let full = if name.is_empty() { (*key).to_owned() } else { format!("{name}.{key}") };
             let least = if *min == 0 { "at most".to_owned() } else { format!("from {min} to") };
-            let span = item.span().expect("what was parsed has a place");
+            let span = item.span().expect("a parsed item has a span");
             Some((span, format!("{full} must be {least} {max}")))
         })
     })

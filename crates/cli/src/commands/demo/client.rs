@@ -1,4 +1,4 @@
-//! A client of the Model Context Protocol, as small as an honest one can be: JSON-RPC, one message a
+//! A minimal client of the Model Context Protocol for the demo: JSON-RPC, one message per
 //! line, over the pipes of a child process.
 
 use std::io::{BufRead, BufReader, Write};
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use super::sandbox::DemoSandbox;
 use crate::exit::Failure;
 
-/// How long the server may take for an answer: longer than it waits for anybody else.
+/// The timeout for an answer of the server; longer than the server itself waits for any lock.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many answers may wait to be looked at.
+/// The capacity of the channel of answers.
 const ANSWERS_WAITING_MAX: usize = 1_024;
 
-/// The revision of the protocol that is spoken.
+/// The revision of the protocol.
 const REVISION: &str = "2025-11-25";
 
 /// A client and the server that it started.
@@ -30,21 +30,21 @@ pub(super) struct DemoClient<'a> {
     last_id: u64,
 }
 
-/// What a call of the tool came to.
+/// The result of a tool call.
 #[derive(Debug)]
 pub(super) struct ToolAnswer {
-    /// Whether it was done.
+    /// Whether the command succeeded.
     pub(super) ok: bool,
     /// The stable code of a refusal.
     pub(super) code: Option<String>,
     /// The number of the change.
     pub(super) change: Option<i64>,
-    /// What the model reads.
+    /// The text for the model.
     pub(super) text: String,
 }
 
 impl<'a> DemoClient<'a> {
-    /// Starts `lukasa mcp` for the project on the stage. It says nothing until it is asked.
+    /// Starts `lukasa mcp` for the project of the sandbox.
     pub(super) fn start(stage: &'a DemoSandbox) -> Result<Self, Failure> {
         let checkout = stage.checkout();
         let mut command = stage.lukasa(&["mcp", "--workspace-id", "demo", "--session", "demo"]);
@@ -62,7 +62,7 @@ impl<'a> DemoClient<'a> {
         })
     }
 
-    /// Goes through the handshake; returns what the server says about itself.
+    /// Runs the handshake; returns the answer of the server.
     pub(super) fn initialize(&mut self) -> Result<Value, Failure> {
         let client = json!({ "name": "lukasa-demo", "version": env!("CARGO_PKG_VERSION") });
         let params =
@@ -86,13 +86,13 @@ impl<'a> DemoClient<'a> {
         Ok(answer["result"].take())
     }
 
-    /// Calls the tool and waits for what it came to.
+    /// Calls the tool and waits for the result.
     pub(super) fn call(&mut self, arguments: &Value) -> Result<ToolAnswer, Failure> {
         let params = json!({ "name": "memory", "arguments": arguments });
         Ok(ToolAnswer::from_result(&self.request("tools/call", &params)?))
     }
 
-    /// Sends a call of the tool and does not wait; returns its number.
+    /// Sends a tool call without waiting; returns its request id.
     pub(super) fn send_call(&mut self, arguments: &Value) -> Result<u64, Failure> {
         self.send("tools/call", &json!({ "name": "memory", "arguments": arguments }))
     }
@@ -108,7 +108,7 @@ impl<'a> DemoClient<'a> {
         self.stdin.write_all(format!("{message}\n").as_bytes()).map_err(|_| server_gone())
     }
 
-    /// Returns the next answer with the number of its request.
+    /// Waits for the next answer; returns it with its request id.
     fn next(&self) -> Result<(u64, Value), Failure> {
         loop {
             match self.answers.recv_timeout(PATIENCE) {
@@ -128,23 +128,23 @@ impl<'a> DemoClient<'a> {
         }
     }
 
-    /// Returns the next call that was answered, with what it came to.
+    /// Waits for the next answer of a tool call; returns it with its request id.
     pub(super) fn next_call(&self) -> Result<(u64, ToolAnswer), Failure> {
         let (id, answer) = self.next()?;
         Ok((id, ToolAnswer::from_result(&answer["result"])))
     }
 
-    /// Kills the server without a warning; returns the calls whose answers had arrived.
+    /// Kills the server with SIGKILL; returns the answers that had arrived.
     pub(super) fn kill(self) -> Result<Vec<(u64, ToolAnswer)>, Failure> {
         self.sandbox.kill(self.id)?;
-        // Its end of the pipe is closed, so this ends.
+        // The server's end of the pipe is closed, so the iterator ends.
         let rest = self.answers.iter().filter_map(|message| {
             Some((message["id"].as_u64()?, ToolAnswer::from_result(&message["result"])))
         });
         Ok(rest.collect())
     }
 
-    /// Leaves as a client does, by closing the pipe; returns whether the server ended well.
+    /// Closes the pipe, as clients do at their end; returns whether the server exited with success.
     pub(super) fn shut_down(self) -> Result<bool, Failure> {
         drop(self.stdin);
         Ok(self.sandbox.wait(self.id)?.success())
@@ -170,14 +170,14 @@ fn server_gone() -> Failure {
     )
 }
 
-/// Reads messages in a thread of its own, so that waiting for one can have a deadline. It ends with
+/// Reads messages on a separate thread, so that waiting for one can have a timeout. The thread ends with
 /// the pipe.
 fn read(stdout: ChildStdout) -> Receiver<Value> {
     let (messages, received) = sync_channel(ANSWERS_WAITING_MAX);
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines() {
             let Ok(line) = line else { return };
-            // Half a line is what a killed server leaves: no answer.
+            // A killed server may leave half a line, which is no answer.
             let Ok(message) = serde_json::from_str(&line) else { continue };
             if messages.send(message).is_err() {
                 return;

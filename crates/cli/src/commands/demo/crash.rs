@@ -1,5 +1,7 @@
-//! The crash of the demo: a server is killed while it writes, until the kill hits the middle of a
-//! commit. Then the next process recovers, and everything that was acknowledged is looked for.
+//! The crash chapter of the demo.
+//!
+//! A server is killed while it writes, until the kill hits the middle of a commit. Then the next process recovers,
+//! and the demo checks that every acknowledged write is in the memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,30 +15,30 @@ use crate::app;
 use crate::exit::Failure;
 use crate::render::counted;
 
-/// How many calls are sent at once.
+/// The number of calls that are sent at once.
 const CALLS: usize = 200;
 
-/// How often a kill may miss. Most hit, because the server does little else than commit.
-const ATTEMPTS_MAX: usize = 40;
+/// The maximum number of kills that miss a commit. Most hit, since the server does little else than commit.
+const KILL_ATTEMPTS_MAX: usize = 40;
 
 const JOURNAL: &str = "/memories/global/journal.md";
 
-/// The entries of the journal: those that were sent, and those of them that were acknowledged.
+/// The entries of the journal that were sent, and those that were acknowledged.
 #[derive(Default)]
 struct CrashRun {
     sent: BTreeSet<String>,
     acknowledged: BTreeSet<String>,
 }
 
-/// Plays the chapter.
+/// Runs the chapter.
 pub(super) fn run(teller: &Narrator, stage: &DemoSandbox) -> Result<(), Failure> {
     teller.chapter("5. A crash in the middle of a commit")?;
     let mut storm = CrashRun::default();
     let mut client = DemoClient::start(stage)?;
     client.initialize()?;
-    let made = client.call(&json!({ "command": "create", "path": JOURNAL, "file_text": "" }))?;
-    teller.check(made.ok, "a journal is there to be written to")?;
-    for attempt in 1..=ATTEMPTS_MAX {
+    let created = client.call(&json!({ "command": "create", "path": JOURNAL, "file_text": "" }))?;
+    teller.check(created.ok, "an empty journal is created")?;
+    for attempt in 1..=KILL_ATTEMPTS_MAX {
         let before = storm.acknowledged.len();
         kill_repeatedly(&mut storm, client, attempt)?;
         teller.narrate(&format!(
@@ -46,14 +48,14 @@ pub(super) fn run(teller: &Narrator, stage: &DemoSandbox) -> Result<(), Failure>
         if interrupted(stage)? {
             return recover(teller, stage, &storm);
         }
-        teller.narrate("  The kill fell between two commits; once more.")?;
+        teller.narrate("  The kill fell between two commits; try again.")?;
         client = DemoClient::start(stage)?;
         client.initialize()?;
     }
     teller.check(false, "a kill hits the middle of a commit")
 }
 
-/// Sends many writes at once and kills the server at a moment that nobody chose.
+/// Sends many writes at once and kills the server at a random moment.
 fn kill_repeatedly(
     storm: &mut CrashRun,
     mut client: DemoClient<'_>,
@@ -80,7 +82,7 @@ fn insert(entry: &str) -> Value {
     json!({ "command": "insert", "path": JOURNAL, "insert_line": 0, "insert_text": entry })
 }
 
-/// Tells whether the lock file of the global root says that its last holder died while writing.
+/// Checks whether the lock file of a root shows that its last holder died while writing.
 fn interrupted(stage: &DemoSandbox) -> Result<bool, Failure> {
     for lock in names_in(&stage.home().join("state/locks"))? {
         if text_of(&lock)?.is_some_and(|text| text.ends_with(" writing\n")) {
@@ -92,18 +94,19 @@ fn interrupted(stage: &DemoSandbox) -> Result<bool, Failure> {
 
 fn recover(teller: &Narrator, stage: &DemoSandbox, storm: &CrashRun) -> Result<(), Failure> {
     teller
-        .check(true, "the lock file says `writing`: the server died in the middle of a commit")?;
+        .check(true, "the lock file holds `writing`: the server died in the middle of a commit")?;
     let acknowledged = counted(storm.acknowledged.len(), "write was", "writes were");
-    teller.narrate(&format!("  {acknowledged} acknowledged until then."))?;
+    teller.narrate(&format!("  {acknowledged} acknowledged before the kill."))?;
     teller.sent("$ lukasa doctor")?;
     let doctor = stage.run_lukasa(&["doctor"])?;
     teller.received(&doctor.stdout)?;
     teller.check(
         doctor.status == 1 && doctor.stdout.contains("interrupted-commit"),
-        "the doctor sees the interrupted commit",
+        "`doctor` reports the interrupted commit",
     )?;
-    teller
-        .narrate("Another server starts and writes once; whoever holds a root next recovers it.")?;
+    teller.narrate(
+        "Another server starts and writes once; the next process that locks a root recovers it.",
+    )?;
     let mut client = DemoClient::start(stage)?;
     client.initialize()?;
     let last = "- after the crash";
@@ -111,13 +114,15 @@ fn recover(teller: &Narrator, stage: &DemoSandbox, storm: &CrashRun) -> Result<(
     teller.sent(&format!("memory {arguments}"))?;
     let answer = client.call(&arguments)?;
     teller.received(&answer.text)?;
-    teller.check(answer.ok, "the next write goes through")?;
-    teller
-        .check(client.shut_down()? && !interrupted(stage)?, "the lock file says `resting` again")?;
+    teller.check(answer.ok, "the next write succeeds")?;
+    teller.check(
+        client.shut_down()? && !interrupted(stage)?,
+        "the lock file holds `resting` again",
+    )?;
     examine(teller, stage, storm, last)
 }
 
-/// Looks for everything that was acknowledged, and for anything that should not be there.
+/// Checks that the journal holds all acknowledged entries and no others, and that no temporary file remains.
 fn examine(
     teller: &Narrator,
     stage: &DemoSandbox,
@@ -126,18 +131,18 @@ fn examine(
 ) -> Result<(), Failure> {
     let journal = text_of(&stage.home().join("memory/journal.md"))?.unwrap_or_default();
     let lines: Vec<&str> = journal.lines().collect();
-    let once: BTreeSet<&str> = lines.iter().copied().collect();
+    let unique: BTreeSet<&str> = lines.iter().copied().collect();
     let count = storm.acknowledged.len();
-    let all_there = storm.acknowledged.iter().all(|entry| once.contains(entry.as_str()));
-    teller.check(all_there, &format!("all {count} acknowledged writes are there, to the byte"))?;
-    let known = |line: &&str| *line == last || storm.sent.contains(*line);
+    let is_complete = storm.acknowledged.iter().all(|entry| unique.contains(entry.as_str()));
+    teller.check(is_complete, &format!("all {count} acknowledged writes exist, byte for byte"))?;
+    let is_known = |line: &&str| *line == last || storm.sent.contains(*line);
     teller.check(
-        once.len() == lines.len() && lines.iter().all(known),
-        "no line of the journal is torn, and none is there twice",
+        unique.len() == lines.len() && lines.iter().all(is_known),
+        "no line of the journal is incomplete, and none occurs twice",
     )?;
     let names = names_in(&stage.home().join("memory"))?;
-    let is_left = |file: &PathBuf| file.extension().is_none_or(|extension| extension != "md");
-    teller.check(!names.iter().any(is_left), "no temporary file is left")?;
+    let is_temporary = |file: &PathBuf| file.extension().is_none_or(|extension| extension != "md");
+    teller.check(!names.iter().any(is_temporary), "no temporary file remains")?;
     let log = stage.run_lukasa(&["log", "global/journal.md", "--json", "-n", "100000"])?;
     teller.check(
         log.stdout.lines().count() == lines.len() + 1,

@@ -1,4 +1,4 @@
-//! How the demo is told: chapters, what was sent and answered in short, and what was checked.
+//! Output of the demo: chapters, abbreviated requests and answers, and checked claims.
 
 use memory::error_code::MemoryErrorCode;
 use serde_json::json;
@@ -6,17 +6,17 @@ use serde_json::json;
 use crate::exit::Failure;
 use crate::render::{FAINT, GOOD, MARK, OutputStyle, STRONG, counted, print, sanitize};
 
-/// How much of a request or answer is shown, in characters.
+/// The number of characters shown of a line, if the width of the terminal is unknown.
 const SHOWN_MAX: usize = 94;
 
-/// How many lines of an answer are shown.
+/// The number of lines shown of an answer.
 const LINES_MAX: usize = 12;
 
-/// Prints the story as it happens.
+/// The printer of the demo.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrator {
     style: OutputStyle,
-    /// Whether it is told to a program: one JSON object a line, with nothing cut.
+    /// Whether to print one JSON object per line, without abbreviation.
     json: bool,
 }
 
@@ -25,24 +25,24 @@ impl Narrator {
         Self { style: look, json }
     }
 
-    /// Begins a chapter.
+    /// Prints the title of a chapter.
     pub(super) fn chapter(&self, title: &str) -> Result<(), Failure> {
         self.print_line("chapter", title, || format!("\n{}", self.style.paint(STRONG, title)))
     }
 
-    /// Says something to the person who watches.
+    /// Prints a remark.
     pub(super) fn narrate(&self, text: &str) -> Result<(), Failure> {
         self.print_line("said", text, || self.style.memory_text(text).into_owned())
     }
 
-    /// Shows what is sent to a program: a request or a command line.
+    /// Prints a request or a command line.
     pub(super) fn sent(&self, text: &str) -> Result<(), Failure> {
         self.print_line("sent", text, || {
             format!("  {} {}", self.style.paint(MARK, "->"), self.short(text))
         })
     }
 
-    /// Shows what came back.
+    /// Prints an answer.
     pub(super) fn received(&self, text: &str) -> Result<(), Failure> {
         if self.json {
             return self.print_line("got", text, String::new);
@@ -61,19 +61,19 @@ impl Narrator {
         }
     }
 
-    /// Claims something that was just looked at; what is not true ends the demo.
+    /// Prints a claim that was just checked; a false claim ends the demo with a failure.
     pub(super) fn check(&self, holds: bool, claim: &str) -> Result<(), Failure> {
         if holds {
             return self.print_line("held", claim, || {
                 format!("  {} {claim}", self.style.paint(GOOD, "✓"))
             });
         }
-        let what = format!("this should hold and does not: {claim}");
+        let what = format!("the check failed: {claim}");
         Err(Failure::new(MemoryErrorCode::StorageFailed, what)
             .help("that is a bug in Lukasa; please report it"))
     }
 
-    /// Prints one step of the story: to a program by its word, to a person as `shown`.
+    /// Prints one step: as JSON under the key `word`, else as `shown`.
     fn print_line(
         self,
         word: &str,
@@ -86,9 +86,9 @@ impl Narrator {
         line(&shown())
     }
 
-    /// Returns text on one line that a terminal shows and does not obey, cut where it is long.
+    /// Returns sanitized text on one line, cut to the width.
     fn short(&self, text: &str) -> String {
-        // A tab keeps its meaning here: it parts numbers from lines.
+        // A tab separates numbers from lines here, so it is not escaped.
         let text = sanitize::line(&text.replace('\t', "  ")).into_owned();
         let width = self.style.width.map_or(SHOWN_MAX, |width| width.saturating_sub(6));
         match text.char_indices().nth(width) {

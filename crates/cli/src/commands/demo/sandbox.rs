@@ -1,7 +1,7 @@
-//! The stage of the demo: a home, a git checkout and the processes that play in them.
+//! The sandbox of the demo: a temporary home, a git checkout, and the processes that run in them.
 //!
-//! Every process is known here until it ended, so that clearing the stage, at any moment and from
-//! any thread, leaves nothing behind.
+//! Every process is registered until it has ended. So clearing the sandbox, at any moment and from
+//! any thread, leaves no process and no folder.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,17 @@ use crate::app::this_program;
 use crate::exit::Failure;
 use crate::files;
 
-/// Returns the text of a file on the stage; `None` when it does not exist.
+/// Returns the text of a file of the sandbox; `None` if it does not exist.
 pub(super) fn text_of(path: &Path) -> Result<Option<String>, Failure> {
     files::read_optional(path).map_err(|error| unreadable(path, &error))
 }
 
-/// Returns the paths of what lies in a folder on the stage.
+/// Returns the paths of the entries of a folder of the sandbox.
 pub(super) fn names_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     files::names_in(folder).map_err(|error| unreadable(folder, &error))
 }
 
-/// A claim that something is absent must not hold because its place cannot be read.
+/// Returns the error for a path that cannot be read. It must not count as missing, or a claim of absence would hold.
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(
         MemoryErrorCode::StorageFailed,
@@ -35,7 +35,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     )
 }
 
-/// The stage.
+/// The sandbox.
 pub(super) struct DemoSandbox {
     program: PathBuf,
     folder: PathBuf,
@@ -43,13 +43,13 @@ pub(super) struct DemoSandbox {
 }
 
 struct Fixtures {
-    /// `None` once the stage is cleared or kept.
+    /// `None` once the sandbox is cleared or kept.
     folder: Option<TempDir>,
     is_cleared: bool,
     running: Vec<Child>,
 }
 
-/// How a command ended.
+/// The exit status and output of a command.
 #[derive(Default)]
 pub(super) struct ProcessOutput {
     pub(super) status: i32,
@@ -58,16 +58,16 @@ pub(super) struct ProcessOutput {
 }
 
 impl DemoSandbox {
-    /// Makes the folders and the checkout.
+    /// Creates the folders and the checkout.
     pub(super) fn build() -> Result<Self, Failure> {
-        let told = |error: std::io::Error| {
+        let failed = |error: std::io::Error| {
             Failure::file(
-                "make a folder for the demo in",
+                "create a folder for the demo in",
                 Path::new("the temporary folder"),
                 &error,
             )
         };
-        let folder = tempfile::Builder::new().prefix("lukasa-demo-").tempdir().map_err(told)?;
+        let folder = tempfile::Builder::new().prefix("lukasa-demo-").tempdir().map_err(failed)?;
         let stage = Self {
             program: this_program()?,
             folder: folder.path().to_owned(),
@@ -78,17 +78,17 @@ impl DemoSandbox {
             }),
         };
         for folder in [stage.home(), stage.checkout(), stage.temporary()] {
-            create_private_folder(&folder).map_err(told)?;
+            create_private_folder(&folder).map_err(failed)?;
         }
         Ok(stage)
     }
 
-    /// Where memories of the person and state are.
+    /// Returns the home, with the global memories and the state.
     pub(super) fn home(&self) -> PathBuf {
         self.folder.join("home")
     }
 
-    /// Where the project is.
+    /// Returns the folder of the project.
     pub(super) fn checkout(&self) -> PathBuf {
         self.folder.join("app")
     }
@@ -97,7 +97,7 @@ impl DemoSandbox {
         self.folder.join("tmp")
     }
 
-    /// Runs git in the checkout; returns what it prints.
+    /// Runs git in the checkout; returns its output.
     pub(super) fn git(&self, args: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new("git");
         command.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -111,14 +111,14 @@ impl DemoSandbox {
         }
     }
 
-    /// Prepares this very program to run on the stage.
+    /// Returns a command that runs this program in the sandbox.
     pub(super) fn lukasa(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).env("LUKASA_HOME", self.home()).env("NO_COLOR", "1");
         command
     }
 
-    /// Runs this very program to its end.
+    /// Runs this program in the sandbox to its end.
     pub(super) fn run_lukasa(&self, args: &[&str]) -> Result<ProcessOutput, Failure> {
         self.run(self.lukasa(args))
     }
@@ -130,33 +130,33 @@ impl DemoSandbox {
         self.finish(id)
     }
 
-    /// Starts a process and hands out its ends of pipes.
+    /// Starts a process; returns its id and the pipes that `take` takes.
     pub(super) fn start<T>(
         &self,
         mut command: Command,
         take: impl FnOnce(&mut Child) -> T,
     ) -> Result<(u32, T), Failure> {
-        let mut props = self.lock_fixtures();
-        if props.is_cleared {
+        let mut fixtures = self.lock_fixtures();
+        if fixtures.is_cleared {
             return Err(process_lost());
         }
         command.current_dir(self.checkout()).env("TMPDIR", self.temporary());
         let mut child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
         let (id, taken) = (child.id(), take(&mut child));
-        props.running.push(child);
+        fixtures.running.push(child);
         Ok((id, taken))
     }
 
-    /// Reads what is left of a process's output and waits for its end.
+    /// Reads the rest of a process's output and waits for its end.
     pub(super) fn finish(&self, id: u32) -> Result<ProcessOutput, Failure> {
         let (out, err) = {
-            let mut props = self.lock_fixtures();
-            let child = props.running.iter_mut().find(|child| child.id() == id);
+            let mut fixtures = self.lock_fixtures();
+            let child = fixtures.running.iter_mut().find(|child| child.id() == id);
             let child = child.ok_or_else(process_lost)?;
             (child.stdout.take(), child.stderr.take())
         };
         let mut ended = ProcessOutput::default();
-        // One after the other: what a command complains fits into a pipe.
+        // Read one after the other; this cannot block, since the text on stderr fits into a pipe.
         let read = out.map_or(Ok(0), |mut out| out.read_to_string(&mut ended.stdout));
         let read =
             read.and_then(|_| err.map_or(Ok(0), |mut err| err.read_to_string(&mut ended.stderr)));
@@ -165,12 +165,12 @@ impl DemoSandbox {
         Ok(ended)
     }
 
-    /// Waits for a process that is about to end, because its pipes are closed.
+    /// Waits for the end of a process whose pipes are closed.
     pub(super) fn wait(&self, id: u32) -> Result<ExitStatus, Failure> {
         self.remove_running(id)?.wait().map_err(|_| process_lost())
     }
 
-    /// Tells a process to end, as a service manager does; returns whether it ended well.
+    /// Sends SIGTERM to a process, like a service manager; returns whether it exited with success.
     pub(super) fn terminate(&self, id: u32) -> Result<bool, Failure> {
         if let Some(process) = i32::try_from(id).ok().and_then(Pid::from_raw) {
             kill_process(process, Signal::TERM).map_err(|_| process_lost())?;
@@ -178,7 +178,7 @@ impl DemoSandbox {
         Ok(self.wait(id)?.success())
     }
 
-    /// Kills a process the way `kill -9` does.
+    /// Kills a process like `kill -9`.
     pub(super) fn kill(&self, id: u32) -> Result<ExitStatus, Failure> {
         let mut child = self.remove_running(id)?;
         child.kill().and_then(|()| child.wait()).map_err(|_| process_lost())
@@ -186,11 +186,11 @@ impl DemoSandbox {
 
     fn remove_running(&self, id: u32) -> Result<Child, Failure> {
         let running = &mut self.lock_fixtures().running;
-        let at = running.iter().position(|child| child.id() == id);
-        Ok(running.swap_remove(at.ok_or_else(process_lost)?))
+        let index = running.iter().position(|child| child.id() == id);
+        Ok(running.swap_remove(index.ok_or_else(process_lost)?))
     }
 
-    /// Leaves the folder where it is; returns where that is.
+    /// Keeps the folder on disk; returns its path.
     pub(super) fn keep_folder(&self) -> &Path {
         if let Some(folder) = self.lock_fixtures().folder.take() {
             let _kept = folder.keep();
@@ -198,16 +198,16 @@ impl DemoSandbox {
         &self.folder
     }
 
-    /// Ends every process and removes the folder.
+    /// Kills every process and removes the folder.
     pub(super) fn clear(&self) {
-        let mut props = self.lock_fixtures();
-        props.is_cleared = true;
-        for mut child in props.running.drain(..) {
-            // One that ended by itself needs no killing.
+        let mut fixtures = self.lock_fixtures();
+        fixtures.is_cleared = true;
+        for mut child in fixtures.running.drain(..) {
+            // An error means that the process has already ended.
             let _already_ended = child.kill();
             let _reaped = child.wait();
         }
-        drop(props.folder.take());
+        drop(fixtures.folder.take());
     }
 
     fn lock_fixtures(&self) -> MutexGuard<'_, Fixtures> {
@@ -227,7 +227,7 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
     Failure::file("start", Path::new(program), error)
 }
 
-/// Says that a process of the demo is no longer there to be talked to.
+/// Returns the error for a process that ended unexpectedly.
 fn process_lost() -> Failure {
-    Failure::new(MemoryErrorCode::StorageFailed, "a process of the demo went away")
+    Failure::new(MemoryErrorCode::StorageFailed, "a process of the demo ended unexpectedly")
 }

@@ -1,4 +1,4 @@
-//! What happens in the demo, chapter by chapter.
+//! The chapters of the demo.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -17,21 +17,22 @@ const BUILD: &str = "/memories/project/build.md";
 const PLAN: &str = "/memories/workspace/plan.md";
 const PLAN_DONE: &str = "/memories/workspace/done/plan.md";
 
-/// Plays all chapters.
+/// Runs all chapters.
 pub(super) fn run(teller: &Narrator, stage: &DemoSandbox) -> Result<(), Failure> {
-    teller.narrate("Nothing here is faked: real processes, real files, checked at every tick.")?;
+    teller.narrate("Real processes and real files; every line with a tick was checked.")?;
     let mut client = start_session(teller, stage)?;
     let deleted = six_commands(teller, stage, &mut client)?;
     refusals(teller, stage, &mut client)?;
     conflict(teller, stage, &mut client)?;
-    teller.check(client.shut_down()?, "the server ends well when its client leaves")?;
+    teller
+        .check(client.shut_down()?, "the server exits with success when its client disconnects")?;
     crash::run(teller, stage)?;
     history(teller, stage, deleted)?;
     daemon::run(teller, stage)?;
     what_next(teller)
 }
 
-/// Calls the tool, showing the call and the answer.
+/// Calls the tool and prints the call and the answer.
 fn call(
     teller: &Narrator,
     client: &mut DemoClient<'_>,
@@ -43,7 +44,7 @@ fn call(
     Ok(answer)
 }
 
-/// Calls the tool, which has to do it.
+/// Calls the tool and checks that the command succeeds; returns the number of its change.
 fn call_ok(
     teller: &Narrator,
     client: &mut DemoClient<'_>,
@@ -54,11 +55,11 @@ fn call_ok(
         return Ok(answer.change);
     }
     let command = arguments["command"].as_str().unwrap_or_default();
-    teller.check(false, &format!("`{command}` is done"))?;
+    teller.check(false, &format!("`{command}` succeeds"))?;
     Ok(None)
 }
 
-/// Runs a command line, showing it and what it prints.
+/// Runs a command line and prints it with its output.
 fn run_as_person(
     teller: &Narrator,
     stage: &DemoSandbox,
@@ -73,8 +74,7 @@ fn run_as_person(
 fn start_session<'a>(teller: &Narrator, stage: &'a DemoSandbox) -> Result<DemoClient<'a>, Failure> {
     teller.chapter("1. An agent connects")?;
     stage.git(&["-c", "init.defaultBranch=main", "init", "--quiet"])?;
-    teller
-        .narrate(&format!("A home and a git checkout, thrown away at the end: {}", shown(stage)))?;
+    teller.narrate(&format!("A home and a git checkout, deleted at the end: {}", shown(stage)))?;
     teller.sent("$ lukasa mcp --project app --workspace-id demo")?;
     let mut client = DemoClient::start(stage)?;
     teller.sent("initialize")?;
@@ -87,7 +87,7 @@ fn start_session<'a>(teller: &Narrator, stage: &'a DemoSandbox) -> Result<DemoCl
     teller.sent("tools/list")?;
     let listed = client.request("tools/list", &json!({}))?;
     teller.received(listed["tools"][0]["description"].as_str().unwrap_or_default())?;
-    let named = |(at, name): (usize, &str)| listed["tools"][at]["name"] == name;
+    let named = |(index, name): (usize, &str)| listed["tools"][index]["name"] == name;
     let offers_all =
         ["memory", "recall", "view_memory", "save_memory"].into_iter().enumerate().all(named);
     teller.check(offers_all, "it offers the tools `memory`, `recall` and `save_memory`")?;
@@ -98,7 +98,7 @@ fn shown(stage: &DemoSandbox) -> String {
     stage.checkout().parent().map(|folder| folder.display().to_string()).unwrap_or_default()
 }
 
-/// Returns the number of the change that deleted something.
+/// Runs the chapter of the six commands; returns the number of the change that deleted the plan.
 fn six_commands(
     teller: &Narrator,
     stage: &DemoSandbox,
@@ -134,7 +134,7 @@ fn six_commands(
     let global = text_of(&stage.home().join("memory/preferences.md"))?;
     teller.check(
         global.as_deref() == Some(preferences),
-        "the global memory is a plain Markdown file in the person's home, byte for byte",
+        "the global memory is a plain Markdown file in the user's home, byte for byte",
     )?;
     let project = text_of(&stage.checkout().join(".lukasa/memory/build.md"))?;
     teller.check(
@@ -146,7 +146,7 @@ fn six_commands(
     teller.received(&status)?;
     teller.check(
         status == "?? .lukasa/memory/build.md\n",
-        "git sees that memory and nothing else: it travels with the project",
+        "git lists this memory and no other file: it is shared with the project",
     )?;
     call_ok(teller, client, &json!({ "command": "delete", "path": "/memories/workspace/done" }))
 }
@@ -157,7 +157,7 @@ fn refusals(
     client: &mut DemoClient<'_>,
 ) -> Result<(), Failure> {
     teller.chapter("3. What an agent may not do")?;
-    // Put together here, so that no scanner takes this source for a leak.
+    // Concatenated, so that no scanner reports this source as a leak.
     let secret = format!("gh{}_{}", "p", "Zq3xW8vN2kLm5RtY7uHs9BcD4fGj6PaE1oXi");
     let text = format!("- The deploy token is {secret}\n");
     let arguments =
@@ -171,20 +171,22 @@ fn refusals(
         "a secret is refused by rule, and not repeated",
     )?;
     let file = stage.checkout().join(".lukasa/memory/deploy.md");
-    teller.check(text_of(&file)?.is_none(), "nothing of it reached the disk")?;
+    teller.check(text_of(&file)?.is_none(), "nothing of it was written to disk")?;
     let outside = json!({ "command": "view", "path": "/memories/project/../../../etc/passwd" });
     let answer = call(teller, client, &outside)?;
     teller.check(
         answer.code.as_deref() == Some("invalid_path"),
-        "a path that leaves the memories is refused before anything looks at it",
+        "a path that leads out of the memories is refused before it is used",
     )?;
     let twice = json!({ "command": "create", "path": PREFERENCES, "file_text": "mine now\n" });
     let answer = call(teller, client, &twice)?;
-    teller
-        .check(answer.code.as_deref() == Some("already_exists"), "what is there is not overwritten")
+    teller.check(
+        answer.code.as_deref() == Some("already_exists"),
+        "an existing memory is not overwritten",
+    )
 }
 
-/// The editor of the person in this demo: says that it is open, waits, and adds a line.
+/// The editor in this demo: prints that it is open, waits, and adds a line.
 const EDITOR: &str = "f() { echo open; read -r go; echo '- Drinks tea' >> \"$1\"; }; f";
 
 fn conflict(
@@ -192,7 +194,7 @@ fn conflict(
     stage: &DemoSandbox,
     client: &mut DemoClient<'_>,
 ) -> Result<(), Failure> {
-    teller.chapter("4. Two at the same memory")?;
+    teller.chapter("4. Two writers of one memory")?;
     teller
         .narrate("A person opens a memory in an editor. While it is open, the agent changes it.")?;
     teller.sent("$ lukasa edit global/preferences.md")?;
@@ -217,7 +219,7 @@ fn conflict(
     teller.received(&ended.stderr)?;
     teller.check(
         saved.is_ok() && ended.status == 3 && ended.stderr.contains("+- Drinks tea"),
-        "the old revision does not win: exit status 3, and the difference is shown",
+        "the outdated edit is refused: exit status 3, and the difference is shown",
     )?;
     let now = text_of(&stage.home().join("memory/preferences.md"))?;
     teller.check(
@@ -234,32 +236,34 @@ fn conflict(
 fn history(teller: &Narrator, stage: &DemoSandbox, deleted: Option<i64>) -> Result<(), Failure> {
     teller.chapter("6. History and undo")?;
     let log = run_as_person(teller, stage, &["log", "global/preferences.md"])?;
-    teller.check(log.status == 0, "every change is on record: what, when and by whom")?;
+    teller.check(log.status == 0, "every change is recorded: what, when and by whom")?;
     let diff = run_as_person(teller, stage, &["diff", "global/preferences.md"])?;
     teller.check(
         diff.stdout.contains("+- Prefers very short answers"),
-        "each can be looked at in full",
+        "each difference can be shown in full",
     )?;
     let Some(deleted) = deleted else { return teller.check(false, "a deletion has a number") };
     teller.narrate(
-        "The agent deleted the plan of its workspace in chapter 2. The person wants it back.",
+        "The agent deleted the plan of its workspace in chapter 2. The person restores it.",
     )?;
     let number = deleted.to_string();
     let undo = run_as_person(teller, stage, &["--workspace-id", "demo", "undo", "--yes", &number])?;
-    teller.check(undo.status == 0, "one change is taken back")?;
+    teller.check(undo.status == 0, "one change is undone")?;
     let plan = run_as_person(
         teller,
         stage,
         &["--workspace-id", "demo", "view", "workspace/done/plan.md"],
     )?;
-    teller
-        .check(plan.stdout == "- Read the code\n- Mend it\n", "the plan is back, byte for byte")?;
+    teller.check(
+        plan.stdout == "- Read the code\n- Mend it\n",
+        "the plan is restored, byte for byte",
+    )?;
     let doctor = run_as_person(teller, stage, &["--workspace-id", "demo", "doctor"])?;
-    teller.check(doctor.status == 0, "after all of this, nothing needs attention")
+    teller.check(doctor.status == 0, "`doctor` finds nothing that needs attention")
 }
 
 fn what_next(teller: &Narrator) -> Result<(), Failure> {
-    teller.chapter("All of it was true. What to try next")?;
+    teller.chapter("All checks passed. Next steps")?;
     teller.narrate(
         "  lukasa create global/preferences.md '- Prefers short answers'
   lukasa ls

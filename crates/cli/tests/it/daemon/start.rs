@@ -38,7 +38,7 @@ fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let second = place.run(&["serve", "--port", "0"]);
     let url = daemon.log_lines["url"].as_str().unwrap();
-    let told = format!("error: a daemon listens at {url} already (process ");
+    let told = format!("error: a daemon already listens on {url} (process ");
     assert!(second.stderr.starts_with(&told), "{}", second.stderr);
     assert_eq!(second.status, 75);
     assert_eq!(daemon.get("/health").status, 200);
@@ -61,7 +61,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
     check(&["--port", &port], 6, "`--port 0` takes any free port");
     check(&["--host", "0.0.0.0", "--port", "0"], 2, "--allow-remote --behind-proxy");
     check(&["--host", "0.0.0.0", "--port", "0", "--allow-remote"], 2, "--behind-proxy");
-    check(&["--host", "nonsense"], 2, "it is an address");
+    check(&["--host", "nonsense"], 2, "expected an IP address");
     check(&["--port", "0", "--token", "short"], 2, "a token is 16 to 1024");
     check(&["--port", "0", "--allow-origin", "*"], 2, "--allow-origin: `*` is not an origin");
     check(
