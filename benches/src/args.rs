@@ -1,4 +1,7 @@
-//! What may be asked for, and what every measurement is given.
+//! The command line of the benches, and the settings that every measurement receives.
+//!
+//! `cargo xtask bench` passes the paths of Node, Python and npm packages through environment variables. Two hidden
+//! options turn this program into a minimal server that other measurements compare with.
 
 use std::path::PathBuf;
 
@@ -15,11 +18,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
-    /// How often the sides take turns
+    /// Number of passes; the compared sides take turns pass by pass
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) passes: u16,
 
-    /// How long the load lasts; tasks follow in proportion, 10,000 after a minute
+    /// Seconds of load; tasks follow in proportion, 10,000 after a minute
     #[arg(long, default_value_t = 60, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seconds: u64,
 
@@ -55,51 +58,51 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// Write what `recall-found` ranked to FILE, for another program to score
+    /// Write the rankings of `recall-found` to FILE, for another program to score
     #[arg(long, value_name = "FILE")]
     pub(crate) ranked: Option<PathBuf>,
 
-    /// Write the features of what `recall-found` ranked to FILE, for `scripts/learn`
+    /// Write the features of all candidates of `recall-found` to FILE, for `scripts/learn`
     #[arg(long, value_name = "FILE")]
     pub(crate) features: Option<PathBuf>,
 
-    /// Answer each line on stdin with a text of so many bytes, and do nothing else
+    /// Answer each line on stdin with a text of BYTES bytes, and do nothing else
     #[arg(long, hide = true, value_name = "BYTES")]
     pub(crate) echo: Option<usize>,
 
-    /// Answer each request over HTTP with a text of so many bytes, and do nothing else
+    /// Answer each request over HTTP with a text of BYTES bytes, and do nothing else
     #[arg(long, hide = true, value_name = "BYTES")]
     pub(crate) bare_http: Option<usize>,
 }
 
-/// What can be measured.
+/// A subject that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
-    /// Durable writes, in process, against bare ones
+    /// Durable writes, in process, compared with bare ones
     Writes,
     /// Views and listings, in process
     Reads,
-    /// What a write costs as memories and history grow
+    /// The time of a write as memories and history grow
     Growth,
-    /// What a model is shown: segments, context files with imports
+    /// The context of a model: segments, context files with imports
     Context,
     /// `lukasa mcp`: calls, start, memory, size
     Served,
-    /// `lukasa hook`: what it adds to a turn
+    /// `lukasa hook`: the time that it adds to a turn
     Hook,
     /// `lukasa serve`: reads, tasks, events, start, idle
     Daemon,
     /// `lukasa serve` under load; takes minutes, so only when it is named
     Load,
-    /// How long recall takes, in process
+    /// Speed of recall, in process
     Recall,
-    /// What recall finds in our own sets and in the data of --data; only when it is named
+    /// Quality of recall in our own sets and in the data of --data; only when it is named
     RecallFound,
     /// npm's server-memory through the same client
     ServerMemory,
-    /// The memory tool of the Python SDK, in process there
+    /// The memory tool of the Python SDK, in its process
     PythonSdk,
-    /// How Qwen Code gathers context files, in process there
+    /// The loading of context files by Qwen Code, in its process
     ContextLoader,
 }
 
@@ -114,7 +117,7 @@ impl Args {
         }
     }
 
-    /// Returns the program to serve.
+    /// Returns the path of the `lukasa` to measure; an error if the file is missing.
     pub(crate) fn lukasa(&self) -> anyhow::Result<PathBuf> {
         let lukasa = match &self.lukasa {
             Some(lukasa) => lukasa.clone(),
@@ -129,11 +132,11 @@ impl Args {
     }
 }
 
-/// What every measurement is given.
+/// The settings of every measurement.
 #[derive(Debug)]
 pub(crate) struct BenchConfig {
-    /// Where its files lie; removed in the end.
+    /// The folder of its files, removed at the end.
     pub(crate) dir: PathBuf,
-    /// How often the sides take turns.
+    /// The number of passes; the compared sides take turns pass by pass.
     pub(crate) passes: usize,
 }

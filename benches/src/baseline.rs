@@ -1,4 +1,7 @@
-//! The yardstick of a durable write: what a careful program without Lukasa would do.
+//! The baseline that Lukasa is compared with: durable writes and listings with plain file operations.
+//!
+//! A write here does the least that a careful program needs for a file to survive a power cut. It takes no lock and
+//! records no history.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,19 +14,19 @@ pub(crate) struct BareFiles {
 }
 
 impl BareFiles {
-    /// Makes the folders.
-    pub(crate) fn make(root: &Path, folders: usize) -> anyhow::Result<Self> {
-        let make = |index: usize| {
+    /// Creates the folders.
+    pub(crate) fn create(root: &Path, folders: usize) -> anyhow::Result<Self> {
+        let create = |index: usize| {
             let path = root.join(format!("dir{index}"));
             std::fs::create_dir_all(&path)?;
             let open = File::open(&path)?;
             anyhow::Ok((path, open))
         };
-        Ok(Self { folders: (0..folders).map(make).collect::<anyhow::Result<_>>()? })
+        Ok(Self { folders: (0..folders).map(create).collect::<anyhow::Result<_>>()? })
     }
 
-    /// Writes one file so that it survives a power cut, whole, whether it was there or not: a
-    /// temporary file, synchronized, renamed, and the folder synchronized.
+    /// Writes one file, new or existing, so that it survives a power cut completely or not at all. It synchronizes
+    /// a temporary file, renames it and synchronizes the folder.
     pub(crate) fn write(&self, number: usize, text: &str) -> anyhow::Result<()> {
         let (path, folder) = &self.folders[number % self.folders.len()];
         let name = format!("note{number}.md");
@@ -38,15 +41,14 @@ impl BareFiles {
     }
 }
 
-/// Writes out all that waits for the disk below `folder`, so that nobody pays for what another side
-/// left behind.
+/// Writes out everything that waits for the disk of `folder`, so that no side pays for the writes of another.
 pub(crate) fn flush(folder: &Path) -> anyhow::Result<()> {
     rustix::fs::syncfs(File::open(folder)?)?;
     Ok(())
 }
 
-/// Reads the names below a folder and the facts of each file, as any listing with sizes must; returns
-/// how many files there are.
+/// Reads the names below a folder and the metadata of each file, as any listing with sizes must; returns
+/// the number of files.
 pub(crate) fn list(folder: &Path) -> anyhow::Result<usize> {
     let mut files = 0;
     for entry in std::fs::read_dir(folder)? {

@@ -1,4 +1,7 @@
-//! What a model is shown: a segment put together anew, and context files loaded cold and warm.
+//! Measures the context of a model: the assembly of a segment, and the loading of context files with and without cache.
+//!
+//! A segment consists of context files, index and hot set. The context files lie in a tree of folders in which most of
+//! them do not apply to the folder that is loaded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +22,7 @@ const SEGMENT_FILES: usize = 20;
 const FOLDERS: usize = 200;
 /// Context files in it; those on the way to the deepest folder are loaded.
 const FILES: usize = 50;
-/// How deep the deepest folder lies, the top counted.
+/// The level of the deepest folder; the top has level 1.
 const DEPTH: usize = 10;
 /// Files of the tree that a load reads: each context file on the way, and six imports of each.
 const LOADED: usize = 7 * DEPTH;
@@ -30,20 +33,20 @@ const SEGMENT_MAX: Duration = Duration::from_millis(10);
 const RULE: &str = "- Prefer small changes, run the tests that are near, and say why a rule is there; \
                     `@not/an/import` is code.\n";
 
-/// Measures what is gathered, loaded and put together.
+/// Measures segments and loads of context files.
 pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
-    let ground = Fixture::open(&bench.dir.join("context"))?;
-    ground.fill(MEMORIES)?;
+    let fixture = Fixture::open(&bench.dir.join("context"))?;
+    fixture.fill(MEMORIES)?;
     let shallow = bench.dir.join("shallow");
     let near = chain(&shallow, SEGMENT_FILES, |_| RULE.repeat(10))?;
-    let tree = ContextTree::new(&ground, &bench.dir.join("deep"))?;
-    ground.run(ground.engine().trusted_folders().add(&shallow))?;
-    ground.wait_for_quiet()?;
-    let near = context_files(&ground, &near);
+    let tree = ContextTree::new(&fixture, &bench.dir.join("deep"))?;
+    fixture.run(fixture.engine().trusted_folders().add(&shallow))?;
+    fixture.wait_for_quiet()?;
+    let near = context_files(&fixture, &near);
     let mut segment = |times: &mut Times| {
         for _ in 0..SEGMENTS {
-            let segment = ground.engine().segment(ground.memories(), &near);
-            let showing = times.time(|| ground.run(segment))?;
+            let segment = fixture.engine().segment(fixture.memories(), &near);
+            let showing = times.time(|| fixture.run(segment))?;
             anyhow::ensure!(showing.files.len() == SEGMENT_FILES, "context files are missing");
         }
         Ok(())
@@ -57,44 +60,45 @@ pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
         }
         Ok(())
     };
-    let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&ground, times));
-    let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&ground, times));
+    let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&fixture, times));
+    let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&fixture, times));
     let [segment, bare, cold, warm] =
         run_alternating(bench.passes, [&mut segment, &mut bare, &mut cold, &mut warm])?;
-    ground.close();
+    fixture.close();
     let lines = vec![
         ReportLine::calls("segment: context files, index, hot set", &segment)
             .target(ReportTarget::P50(SEGMENT_MAX)),
         ReportLine::calls("bare reads of the files of the tree", &bare),
-        ReportLine::calls("context files of the tree, nothing remembered", &cold)
+        ReportLine::calls("context files of the tree, no cache", &cold)
             .ratio("bare reads", cold.ratio_to(&bare)),
-        ReportLine::calls("the same, remembered", &warm).ratio("bare reads", warm.ratio_to(&bare)),
+        ReportLine::calls("context files of the tree, cached", &warm)
+            .ratio("bare reads", warm.ratio_to(&bare)),
     ];
     let method = format!(
-        "The segment is of {MEMORIES} memories and {SEGMENT_FILES} context files, each in a folder of its \
-         own, everything warm. {}. *Nothing remembered* finds, reads and parses them anew, their bytes in the \
-         cache of the system. {} passes.",
+        "The segment has {MEMORIES} memories and {SEGMENT_FILES} context files, each in a folder of its \
+         own; warm caches. {}. *No cache* finds, reads and parses the files again, with their bytes in the \
+         system's cache. {} passes.",
         ContextTree::tree_description(),
         bench.passes
     );
-    Ok(Section { title: "What a model is shown", method, lines })
+    Ok(Section { title: "Context", method, lines })
 }
 
 /// A tree of folders with context files that import others.
 #[derive(Debug)]
 pub(crate) struct ContextTree {
     deepest: PathBuf,
-    /// What is loaded for the deepest folder.
+    /// The files that a load for the deepest folder reads.
     files: Vec<PathBuf>,
     loader: ContextFiles,
 }
 
 impl ContextTree {
-    /// Makes the tree, and trusts it.
-    pub(crate) fn new(ground: &Fixture, top: &Path) -> anyhow::Result<Self> {
+    /// Creates the tree and marks it as trusted.
+    pub(crate) fn new(fixture: &Fixture, top: &Path) -> anyhow::Result<Self> {
         let (deepest, files) = tree(top)?;
-        ground.run(ground.engine().trusted_folders().add(top))?;
-        let loader = context_files(ground, &deepest);
+        fixture.run(fixture.engine().trusted_folders().add(top))?;
+        let loader = context_files(fixture, &deepest);
         Ok(Self { deepest, files, loader })
     }
 
@@ -103,13 +107,13 @@ impl ContextTree {
         &self.deepest
     }
 
-    /// Returns how many bytes are loaded for it at least: that of all rules.
+    /// Returns the least number of bytes that a load for it must read: the size of all its files.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = |file: &PathBuf| std::fs::metadata(file).map_or(0, |facts| facts.len());
         self.files.iter().map(bytes).sum()
     }
 
-    /// Says what it is made of.
+    /// Returns a sentence that describes the tree.
     pub(crate) fn tree_description() -> String {
         format!(
             "The tree has {FOLDERS} folders and {FILES} context files, each of which imports two files that import \
@@ -117,32 +121,36 @@ impl ContextTree {
         )
     }
 
-    /// Times a load that remembers nothing.
-    pub(crate) fn load_cold(&self, ground: &Fixture, times: &mut Times) -> anyhow::Result<()> {
+    /// Times a load with an empty cache.
+    pub(crate) fn load_cold(&self, fixture: &Fixture, times: &mut Times) -> anyhow::Result<()> {
         let fresh = self.loader.clone().with_cache(Arc::default());
-        load(&fresh, ground, times)
+        load(&fresh, fixture, times)
     }
 
-    /// Times a load that remembers the one before.
-    pub(crate) fn load_warm(&self, ground: &Fixture, times: &mut Times) -> anyhow::Result<()> {
-        load(&self.loader, ground, times)
+    /// Times a load that may use the cache of the load before.
+    pub(crate) fn load_warm(&self, fixture: &Fixture, times: &mut Times) -> anyhow::Result<()> {
+        load(&self.loader, fixture, times)
     }
 }
 
-fn load(files: &ContextFiles, ground: &Fixture, times: &mut Times) -> anyhow::Result<()> {
-    let loaded = times.time(|| ground.run(files.load()));
-    anyhow::ensure!(loaded.sources.len() == LOADED, "{} are loaded", loaded.sources.len());
+fn load(files: &ContextFiles, fixture: &Fixture, times: &mut Times) -> anyhow::Result<()> {
+    let loaded = times.time(|| fixture.run(files.load()));
+    anyhow::ensure!(
+        loaded.sources.len() == LOADED,
+        "loaded {} files, expected {LOADED}",
+        loaded.sources.len()
+    );
     Ok(())
 }
 
-fn context_files(ground: &Fixture, folder: &Path) -> ContextFiles {
+fn context_files(fixture: &Fixture, folder: &Path) -> ContextFiles {
     let project_dir = Some(folder.to_owned());
     let binding = BindingRequest { project_dir, ..BindingRequest::default() };
     let workspace = Workspace::new(folder.to_owned(), binding);
-    ground.engine().context_files(&workspace, Caller::person("bench"))
+    fixture.engine().context_files(&workspace, Caller::person("bench"))
 }
 
-/// Makes a checkout of folders in each other, each with a context file; returns the deepest.
+/// Creates a checkout of nested folders, each with a context file; returns the deepest.
 fn chain(top: &Path, depth: usize, text: impl Fn(usize) -> String) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(top.join(".git"))?;
     let mut folder = std::fs::canonicalize(top)?;
@@ -156,7 +164,7 @@ fn chain(top: &Path, depth: usize, text: impl Fn(usize) -> String) -> anyhow::Re
     Ok(folder)
 }
 
-/// Makes the tree; returns its deepest folder and the files that are loaded for it.
+/// Creates the tree; returns its deepest folder and the files that are loaded for it.
 fn tree(top: &Path) -> anyhow::Result<(PathBuf, Vec<PathBuf>)> {
     let importing = |_| {
         let rules = RULE.repeat(10);
@@ -180,7 +188,7 @@ fn tree(top: &Path) -> anyhow::Result<(PathBuf, Vec<PathBuf>)> {
     Ok((deepest, files))
 }
 
-/// Makes what a context file imports.
+/// Creates the files that a context file imports.
 fn notes(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let notes = folder.join("notes");
     std::fs::create_dir(&notes)?;

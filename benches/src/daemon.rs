@@ -1,4 +1,6 @@
-//! `lukasa serve` as its clients have it: reads, tasks, events, start, and what it costs when idle.
+//! Measures `lukasa serve` over HTTP: reads, tasks, events, start, and its use of processor and memory when idle.
+//!
+//! Reads and starts are compared with a bare axum server that runs in a process of its own.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,21 +21,21 @@ use crate::report::{ReportLine, ReportTarget, Section};
 
 const MEMORIES: usize = 1_000;
 const CHANGES: usize = 100_000;
-/// Memories that a remember is compared with.
+/// Memories that a remember compares its text with.
 const BACKGROUND_TASKS: usize = 100;
 const READS: usize = 300;
 const TASKS: usize = 10;
 const STREAMS: usize = 1_000;
 const STARTS: usize = 5;
-/// Requests for tasks in a second, and for how long.
+/// Requests for tasks per second.
 const POSTS_A_SECOND: u32 = 200;
 const POSTING: Duration = Duration::from_secs(5);
-/// What the transaction of a task that is taken adds to the log, in bytes.
+/// The bytes that the transaction of an accepted task adds to the log.
 const POST_WRITES: usize = 3 * 4_096;
-/// Lanes that they are spread over, each of which refuses what it cannot do soon.
+/// Lanes that the requests are spread over, because a full lane refuses tasks.
 const LANES: usize = 16;
 const IDLE: Duration = Duration::from_secs(10);
-/// By then everything is let go of that was kept for a next task.
+/// The time after which everything that was cached for a next task is freed.
 const IDLE_AFTER_TASKS: Duration = Duration::from_secs(15);
 
 const READ_MAX: Duration = Duration::from_millis(5);
@@ -42,18 +44,18 @@ const POST_MAX: Duration = Duration::from_millis(5);
 const FAN_OUT_MAX: Duration = Duration::from_millis(50);
 const START_MAX: Duration = Duration::from_millis(50);
 const RESIDENT_BYTES_MAX: u64 = 25 << 20;
-/// One look at what other processes left, now and then, is due.
+/// The allowance for polls: the daemon looks now and then for changes of other processes.
 const WAKE_UPS_MAX: f64 = 1.0;
 
 /// Measures the daemon at `lukasa`.
 pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Section> {
     let home = bench.dir.join("daemon");
-    let ground = Fixture::open(&home)?;
-    ground.fill(MEMORIES)?;
-    ground.wait_for_quiet()?;
-    ground.close();
-    ground.run(growth::lengthen_history(bench, &ground, CHANGES))?;
-    // Room for what is written on top of what is there.
+    let fixture = Fixture::open(&home)?;
+    fixture.fill(MEMORIES)?;
+    fixture.wait_for_quiet()?;
+    fixture.close();
+    fixture.run(growth::lengthen_history(bench, &fixture, CHANGES))?;
+    // The measured writes go beyond the default cap.
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let workspaces = workspaces(bench, LANES)?;
 
@@ -68,26 +70,26 @@ pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Sect
     drop(server);
 
     let home = bench.dir.join("daemon-tasks");
-    let ground = Fixture::open(&home)?;
-    ground.fill(BACKGROUND_TASKS)?;
-    ground.close();
+    let fixture = Fixture::open(&home)?;
+    fixture.fill(BACKGROUND_TASKS)?;
+    fixture.close();
     let server = HttpServerProcess::daemon(lukasa, &home, &workspaces)?;
     lines.push(tasks(bench, &server)?);
     lines.push(bare_syncs(bench)?);
     lines.push(posts(&server)?);
     lines.push(ReportLine::bytes(
-        "resident memory after all that",
+        "resident memory after all of the above",
         crate::stdio::resident_bytes_of(server.pid())?,
     ));
     let method = format!(
         "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes and \
          {CHANGES} recorded changes. {READS} reads, {TASKS} tasks and {STARTS} starts a pass, {} \
-         passes; tasks beside {BACKGROUND_TASKS} memories. Which processor the kernel wakes a server on decides \
-         much of what a read takes, so reads are measured on one processor too. *Bare* is a route of axum that answers \
+         passes. Tasks run beside {BACKGROUND_TASKS} memories. Much of the time of a read depends on the processor on \
+         which the kernel wakes a server, so reads are measured on one processor too. *Bare* is a route of axum that answers \
          with a text of the size of a memory. Tasks \
-         at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces, and those that find a lane \
-         full count too. The fan-out is from sending a change to the last of {STREAMS} streams that \
-         has its event. Wake-ups are those of all threads in {} s. *After tasks* is {} s after a remember, a \
+         at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces. Tasks that a full lane refuses \
+         count too. The fan-out is the time from sending a change to the last of {STREAMS} streams that \
+         receives its event. Wake-ups are those of all threads in {} s. *After tasks* is {} s after a remember, a \
          forget and a dream.",
         bench.passes,
         POSTING.as_secs(),
@@ -97,14 +99,14 @@ pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Sect
     Ok(Section { title: "The daemon", method, lines })
 }
 
-/// Makes so many git checkouts.
+/// Creates `count` git checkouts.
 pub(crate) fn workspaces(bench: &BenchConfig, count: usize) -> anyhow::Result<Vec<PathBuf>> {
     (0..count)
         .map(|index| {
             let folder = bench.dir.join(format!("workspace{index}"));
             std::fs::create_dir_all(&folder)?;
-            let made = Command::new("git").args(["init", "--quiet"]).arg(&folder).status()?;
-            anyhow::ensure!(made.success(), "git made no repository");
+            let init = Command::new("git").args(["init", "--quiet"]).arg(&folder).status()?;
+            anyhow::ensure!(init.success(), "`git init` failed in {}", folder.display());
             Ok(folder)
         })
         .collect()
@@ -133,15 +135,15 @@ fn starts(
     };
     let [bare, daemon] = run_alternating(bench.passes, [&mut bare, &mut daemon])?;
     Ok(vec![
-        ReportLine::calls("start of a bare server to ready", &bare),
-        ReportLine::calls("start of the daemon to ready", &daemon)
+        ReportLine::calls("start of a bare server until ready", &bare),
+        ReportLine::calls("start of the daemon until ready", &daemon)
             .more("bare", daemon.more_than(&bare))
             .target(ReportTarget::P50(START_MAX)),
     ])
 }
 
 fn idle(server: &HttpServerProcess) -> anyhow::Result<Vec<ReportLine>> {
-    // What happens after a start has happened.
+    // The work that follows a start must be over.
     std::thread::sleep(Duration::from_secs(3));
     let before = wake_ups(server.pid())?;
     std::thread::sleep(IDLE);
@@ -154,7 +156,7 @@ fn idle(server: &HttpServerProcess) -> anyhow::Result<Vec<ReportLine>> {
     ])
 }
 
-/// Has a task of each kind done, and looks when a while has passed.
+/// Runs one task of each kind, waits, and returns the resident memory.
 fn idle_after_tasks(server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
     let mut connection = server.connect()?;
     for (kind, body) in [
@@ -164,7 +166,7 @@ fn idle_after_tasks(server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
     ] {
         let path = format!("/workspace/memory/{kind}");
         let task = connection.ask(&request("POST", &path, Some(&body)), 202)?;
-        let id = task["taskId"].as_str().context("no task was made")?;
+        let id = task["taskId"].as_str().context("the answer has no task id")?;
         let look = request("GET", &format!("{path}/{id}"), None);
         while connection.ask(&look, 200)?["status"] != "completed" {
             std::thread::sleep(Duration::from_millis(50));
@@ -195,20 +197,20 @@ fn reads(bench: &BenchConfig, server: &HttpServerProcess) -> anyhow::Result<Vec<
     let mut connection = server.connect()?;
     let body = json!({ "content": "Reviews are asked for in the morning." });
     let task = connection.ask(&request("POST", "/workspace/memory/remember", Some(&body)), 202)?;
-    let id = task["taskId"].as_str().context("no task was made")?;
+    let id = task["taskId"].as_str().context("the answer has no task id")?;
     let path = format!("/workspace/memory/remember/{id}");
     let mut task = repeated(connection, request("GET", &path, None));
     let mut lines = Vec::new();
-    for place in ["", ", all on one processor"] {
-        if !place.is_empty() {
+    for suffix in ["", ", all on one processor"] {
+        if !suffix.is_empty() {
             crate::machine::pin_to_one_processor(&[bare_server.pid(), server.pid()])?;
         }
         let [bare, memory, task] =
             run_alternating(bench.passes, [&mut bare, &mut memory, &mut task])?;
         let read = |what: &str, times: &Times| {
-            ReportLine::calls(format!("{what}{place}"), times).target(ReportTarget::P99(READ_MAX))
+            ReportLine::calls(format!("{what}{suffix}"), times).target(ReportTarget::P99(READ_MAX))
         };
-        lines.push(ReportLine::calls(format!("bare route of axum{place}"), &bare));
+        lines.push(ReportLine::calls(format!("bare route of axum{suffix}"), &bare));
         lines.push(read("GET of a memory", &memory));
         lines.push(read("GET of a task", &task));
     }
@@ -223,7 +225,7 @@ fn repeated(
     move |times| {
         for _ in 0..READS {
             let status = times.time(|| connection.exchange(&request))?;
-            anyhow::ensure!(status == 200, "a read was answered by {status}");
+            anyhow::ensure!(status == 200, "a read was answered with status {status}");
         }
         Ok(())
     }
@@ -236,22 +238,22 @@ fn tasks(bench: &BenchConfig, server: &HttpServerProcess) -> anyhow::Result<Repo
     let mut remember = |times: &mut Times| {
         for _ in 0..TASKS {
             number += 1;
-            let body = remembered(number);
+            let body = remember_body(number);
             let request = request("POST", "/workspace/memory/remember", Some(&body));
             times.time(|| {
                 let task = connection.ask(&request, 202)?;
-                events.read_until(task["taskId"].as_str().context("no task was made")?)
+                events.read_until(task["taskId"].as_str().context("the answer has no task id")?)
             })?;
         }
         Ok(())
     };
     let [remember] = run_alternating(bench.passes, [&mut remember])?;
-    Ok(ReportLine::calls("remember: accepted, completed, event received", &remember)
+    Ok(ReportLine::calls("remember, from request to event received", &remember)
         .target(ReportTarget::P50(TASK_MAX)))
 }
 
-/// Returns a remember of something that no other number says.
-fn remembered(number: usize) -> Value {
+/// Returns the body of a remember; each number gives another text.
+fn remember_body(number: usize) -> Value {
     json!({ "content": format!("The port of service {number} is {}.", 10_000 + number) })
 }
 
@@ -260,23 +262,23 @@ fn posts(server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
     let listed = connection.ask(&request("GET", "/capabilities", None), 200)?;
     let lanes: Vec<String> = listed["workspaces"]
         .as_array()
-        .context("no workspaces are served")?
+        .context("the daemon serves no workspaces")?
         .iter()
         .filter_map(|workspace| workspace["id"].as_str())
         .map(|id| format!("/workspaces/{id}/memory/remember"))
         .collect();
     let mut times = Times::default();
     for index in due_requests() {
-        let body = remembered(100_000 + index);
+        let body = remember_body(100_000 + index);
         let request = request("POST", &lanes[index % lanes.len()], Some(&body));
         let status = times.time(|| connection.exchange(&request))?;
-        anyhow::ensure!(matches!(status, 202 | 429), "a task was answered by {status}");
+        anyhow::ensure!(matches!(status, 202 | 429), "a task was answered with status {status}");
     }
     Ok(ReportLine::calls(format!("POST of a task, {POSTS_A_SECOND} a second"), &times)
         .target(ReportTarget::P99(POST_MAX)))
 }
 
-/// The least that an answer which outlives a power cut waits for, at the same pace.
+/// Measures the least that a durable answer waits for: one write and sync, at the same rate.
 fn bare_syncs(bench: &BenchConfig) -> anyhow::Result<ReportLine> {
     let mut file = std::fs::File::create(bench.dir.join("bare-syncs"))?;
     let mut times = Times::default();
@@ -289,12 +291,12 @@ fn bare_syncs(bench: &BenchConfig) -> anyhow::Result<ReportLine> {
     Ok(ReportLine::calls(format!("bare write and sync, {POSTS_A_SECOND} a second"), &times).tail())
 }
 
-/// Counts requests, each when it is due.
+/// Yields the index of each request when the request is due.
 fn due_requests() -> impl Iterator<Item = usize> {
     let count = POSTS_A_SECOND * u32::try_from(POSTING.as_secs()).unwrap_or(u32::MAX);
-    let begun = Instant::now();
+    let started = Instant::now();
     (0..count).map(move |index| {
-        let due = begun + POSTING / count * index;
+        let due = started + POSTING / count * index;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         usize::try_from(index).unwrap_or(usize::MAX)
     })
@@ -320,13 +322,13 @@ fn fan_out(bench: &BenchConfig, server: &HttpServerProcess) -> anyhow::Result<Re
                 let body = json!({ "text": "- something new\n" });
                 let put = request("PUT", &path, Some(&body));
                 let mut writer = server.connect()?;
-                let begun = Instant::now();
+                let started = Instant::now();
                 writer.ask(&put, 201)?;
                 readers = wait_for_all(readers, &mark).await?;
-                times.add(begun.elapsed());
+                times.add(started.elapsed());
             }
         }
-        Ok(ReportLine::calls(format!("a change to the last of {STREAMS} streams"), &times)
+        Ok(ReportLine::calls(format!("fan-out of a change to {STREAMS} streams"), &times)
             .target(ReportTarget::P50(FAN_OUT_MAX)))
     })
 }
@@ -340,10 +342,10 @@ async fn wait_for_all(
     for mut reader in readers {
         let mark = mark.to_owned();
         reading.spawn(async move {
-            let mut seen = Vec::new();
+            let mut received = Vec::new();
             loop {
-                anyhow::ensure!(reader.read_buf(&mut seen).await? > 0, "a stream ended");
-                if String::from_utf8_lossy(&seen).contains(&mark) {
+                anyhow::ensure!(reader.read_buf(&mut received).await? > 0, "a stream ended");
+                if String::from_utf8_lossy(&received).contains(&mark) {
                     return Ok(reader);
                 }
             }

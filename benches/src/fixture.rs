@@ -1,4 +1,6 @@
-//! Memories to measure on: an opened engine over a folder, and texts to fill it with.
+//! The memories that are measured: an engine over a folder, and generated texts to fill it with.
+//!
+//! The text of a memory depends only on its number, so runs can be compared.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,11 +12,11 @@ use memory::limits::{SETTLE_DELAY, USAGE_FLUSH_DELAY};
 use memory::path::{Layout, MemoryPath};
 use tokio::runtime::Runtime;
 
-/// The size of a memory as agents write them.
+/// The size of a typical memory that an agent writes.
 pub(crate) const MEMORY_BYTES: usize = 600;
 /// Folders that memories are spread over.
 pub(crate) const FOLDERS: usize = 10;
-/// A word that each text has once.
+/// A word that each text contains once.
 pub(crate) const MARK: &str = "XYZZY";
 
 /// The global memories of one home, in process.
@@ -27,12 +29,12 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Opens the home at `home`, which is made when first written to.
+    /// Opens the home at `home`; the first write creates it.
     pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
-        // The runtime that the program has too.
+        // The kind of runtime that the program uses too.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let folders = BaseFolders { data: home.to_owned(), state: home.join("state") };
-        // Room for what is created on top of what is there; the cap is not what is measured.
+        // Measured writes go beyond the default cap, which is not measured.
         let config = Config { files_max: 10_000, ..Config::new(folders) };
         let engine = Engine::open(config)?;
         let caller = Caller::agent(AgentClass::Exec, "bench");
@@ -40,47 +42,44 @@ impl Fixture {
         Ok(Self { home: home.to_owned(), runtime, engine, memories })
     }
 
-    /// Returns the folder that it was opened on.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Returns the engine.
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Returns the memories.
     pub(crate) const fn memories(&self) -> &Memories {
         &self.memories
     }
 
-    /// Runs something of the engine to its end.
+    /// Runs a future of the engine to its end.
     pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
 
-    /// Carries out a command that must not be refused; returns what the caller is told.
+    /// Runs a command and returns the text of its result; an error if it is refused.
     pub(crate) fn apply(&self, command: MemoryCommand) -> anyhow::Result<String> {
         match self.run(self.memories.apply(command, &CallContext::default()))? {
             Reply::Done { text, .. } => Ok(text),
-            Reply::Refused(refusal) => anyhow::bail!("refused: {refusal}"),
+            Reply::Refused(refusal) => anyhow::bail!("the command was refused: {refusal}"),
         }
     }
 
-    /// Makes so many memories, as an agent would.
+    /// Creates `count` memories, as an agent would.
     pub(crate) fn fill(&self, count: usize) -> anyhow::Result<()> {
         (0..count).try_for_each(|number| self.apply(create(number)?).map(drop))
     }
 
-    /// Waits until what happens after writes has happened, as it does when an agent pauses.
+    /// Waits until the background work that follows writes is done, as it is when an agent pauses.
     pub(crate) fn wait_for_quiet(&self) -> anyhow::Result<()> {
         const MARGIN: Duration = Duration::from_millis(300);
         self.run(async { tokio::time::sleep(SETTLE_DELAY + USAGE_FLUSH_DELAY + MARGIN).await });
         crate::baseline::flush(&self.home)
     }
 
-    /// Finishes everything, as at the end of the program.
+    /// Closes the engine, as at the end of the program.
     pub(crate) fn close(&self) {
         self.run(self.engine.close());
     }
@@ -92,12 +91,12 @@ pub(crate) fn path(number: usize) -> anyhow::Result<MemoryPath> {
     Ok(MemoryPath::parse(&text, Layout::Scoped)?)
 }
 
-/// Returns that path as a client writes it.
+/// Returns the text of that path.
 pub(crate) fn virtual_path(number: usize) -> String {
     format!("/memories/global/dir{}/note{number}.md", number % FOLDERS)
 }
 
-/// Returns the command that makes a memory.
+/// Returns the command that creates a memory.
 pub(crate) fn create(number: usize) -> anyhow::Result<MemoryCommand> {
     Ok(MemoryCommand::Create { path: path(number)?, file_text: text(number, MEMORY_BYTES) })
 }
@@ -117,7 +116,7 @@ pub(crate) fn view(number: usize) -> anyhow::Result<MemoryCommand> {
     Ok(MemoryCommand::View { path: path(number)?, lines: ViewRange::Whole })
 }
 
-/// Returns a text of about so many bytes that no other number has.
+/// Returns a text of at most `bytes` bytes, different for each number.
 pub(crate) fn text(number: usize, bytes: usize) -> String {
     const LINES: [&str; 4] = [
         "- Builds run on the small machine; the large one is for releases.\n",
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_differ_and_hold_the_mark_once() {
+    fn texts_differ_and_contain_the_mark_once() {
         for bytes in [MEMORY_BYTES, 4_096] {
             let (one, two) = (text(1, bytes), text(2, bytes));
             assert_ne!(one, two);

@@ -1,4 +1,6 @@
-//! What a write costs as memories and history grow: it should not matter.
+//! Measures whether writes become slower as memories and history grow.
+//!
+//! Three stores take turns: a small one, one with many memories, and one with a long history.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,20 +21,20 @@ use crate::report::{ReportLine, ReportTarget, Section};
 const FEW: usize = 100;
 const MANY: usize = 1_000;
 const CHANGES: usize = 100_000;
-/// Writes in one turn: few, so that a busy moment of the machine meets all stores alike.
+/// Writes in one turn: few, so that a busy moment of the machine affects all stores alike.
 const CALLS: usize = 5;
 /// Turns in a pass.
 const TURNS: usize = 5;
-/// Records closed at once while a history is made.
+/// Changes per checkpoint while a history is generated.
 const CHECKPOINT_BATCH: usize = 500;
-/// How much dearer a write may become.
+/// The most that a write may take, as a multiple of a write in the small store.
 const RATIO_MAX: f64 = 1.2;
 
 /// Measures creates and replacements in a small store, a full one, and one with a long history.
 pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
-    let small = Store::make(&bench.dir.join("small"), FEW)?;
-    let full = Store::make(&bench.dir.join("full"), MANY)?;
-    let old = Store::make(&bench.dir.join("old"), FEW)?;
+    let small = Store::create(&bench.dir.join("small"), FEW)?;
+    let full = Store::create(&bench.dir.join("full"), MANY)?;
+    let old = Store::create(&bench.dir.join("old"), FEW)?;
     old.fixture.close();
     old.fixture.run(lengthen_history(bench, &old.fixture, CHANGES))?;
 
@@ -43,39 +45,39 @@ pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
         turns,
         [&mut small.replacements(), &mut full.replacements(), &mut old.replacements()],
     )?;
-    let beside = |what: &str, times: &Times, first: &Times| {
+    let compared = |what: &str, times: &Times, first: &Times| {
         ReportLine::calls(what, times)
             .ratio("the small store", times.ratio_to(first))
             .target(ReportTarget::Ratio(RATIO_MAX))
     };
     let lines = vec![
         ReportLine::calls(format!("`create`, {FEW} memories"), &create_small),
-        beside(&format!("`create`, {MANY} memories"), &create_full, &create_small),
-        beside(&format!("`create`, {CHANGES} changes"), &create_old, &create_small),
+        compared(&format!("`create`, {MANY} memories"), &create_full, &create_small),
+        compared(&format!("`create`, {CHANGES} changes"), &create_old, &create_small),
         ReportLine::calls(format!("`str_replace`, {FEW} memories"), &small),
-        beside(&format!("`str_replace`, {MANY} memories"), &full, &small),
-        beside(&format!("`str_replace`, {CHANGES} changes"), &old, &small),
+        compared(&format!("`str_replace`, {MANY} memories"), &full, &small),
+        compared(&format!("`str_replace`, {CHANGES} changes"), &old, &small),
     ];
     let method = format!(
-        "In process: a store of {FEW} memories with no more history than making them left, one of \
-         {MANY}, and one of {FEW} with {CHANGES} recorded changes of {MEMORY_BYTES} bytes each. \
-         {CALLS} calls a turn, {turns} turns; what was created is deleted again between turns."
+        "In process, three stores: one has {FEW} memories and only the history of their creation, and one has \
+         {MANY}. The third has {FEW} memories and {CHANGES} recorded changes of {MEMORY_BYTES} bytes each. \
+         {CALLS} calls a turn, {turns} turns; created memories are deleted between turns."
     );
     Ok(Section { title: "Growth", method, lines })
 }
 
-/// A store of so many memories.
+/// A home with a number of memories.
 struct Store {
     fixture: Fixture,
     memories: usize,
 }
 
 impl Store {
-    fn make(home: &Path, memories: usize) -> anyhow::Result<Self> {
-        let ground = Fixture::open(home)?;
-        ground.fill(memories)?;
-        ground.wait_for_quiet()?;
-        Ok(Self { fixture: ground, memories })
+    fn create(home: &Path, memories: usize) -> anyhow::Result<Self> {
+        let fixture = Fixture::open(home)?;
+        fixture.fill(memories)?;
+        fixture.wait_for_quiet()?;
+        Ok(Self { fixture, memories })
     }
 
     fn creates(&self) -> impl FnMut(&mut Times) -> anyhow::Result<()> {
@@ -105,21 +107,21 @@ impl Store {
     }
 }
 
-/// Records many changes of the memories of a store that is closed, the last of which leave them as
-/// they are. Through the port, as any change is recorded, but in a copy of the database that no disk
-/// has to be waited for.
+/// Records many changes of the memories of a closed store; the last ones leave the files as they are. The changes
+/// go through the port like all changes, but into a copy of the database in memory, which needs no wait for a disk.
 pub(crate) async fn lengthen_history(
     bench: &BenchConfig,
-    ground: &Fixture,
+    fixture: &Fixture,
     changes: usize,
 ) -> anyhow::Result<()> {
-    let mounts = ground.memories().mounts();
+    let mounts = fixture.memories().mounts();
     let root = mounts.iter().find_map(|mount| mount.key.clone()).context("no root is mounted")?;
-    let swift = Path::new("/dev/shm");
-    let swift = tempfile::tempdir_in(if swift.is_dir() { swift } else { &bench.dir })?;
-    let (kept, made) = (ground.home().join("state/lukasa.db"), swift.path().join("lukasa.db"));
-    std::fs::copy(&kept, &made)?;
-    let state = SqliteState::new(made.clone());
+    let fast_dir = Path::new("/dev/shm");
+    let fast_dir = tempfile::tempdir_in(if fast_dir.is_dir() { fast_dir } else { &bench.dir })?;
+    let (database, copy) =
+        (fixture.home().join("state/lukasa.db"), fast_dir.path().join("lukasa.db"));
+    std::fs::copy(&database, &copy)?;
+    let state = SqliteState::new(copy.clone());
     let mut open = Vec::with_capacity(CHECKPOINT_BATCH);
     for index in 0..changes {
         open.push(record_version(&state, &root, index).await?);
@@ -131,7 +133,7 @@ pub(crate) async fn lengthen_history(
     let recorded = state.stats().await?.changes;
     anyhow::ensure!(recorded >= changes.try_into()?, "only {recorded} changes were recorded");
     state.close().await;
-    std::fs::copy(&made, &kept)?;
+    std::fs::copy(&copy, &database)?;
     Ok(())
 }
 
@@ -144,7 +146,7 @@ async fn record_version(
     let before = version_text(number, version);
     let after = version_text(number, version + 1);
     let path = fixture::path(number)?;
-    let path: RelativePath = path.relative().context("a memory has a path")?.clone();
+    let path: RelativePath = path.relative().context("the path of a memory is empty")?.clone();
     let change = FileChange {
         root: root.clone(),
         path,
@@ -172,7 +174,7 @@ async fn record_version(
     Ok(state.record(change).await?)
 }
 
-/// Returns the bytes of one version of a memory; the first and the last are those on the disk.
+/// Returns the bytes of one version of a memory; the first and the last version are the file on the disk.
 fn version_text(number: usize, version: usize) -> Arc<[u8]> {
     let text = fixture::text(number, MEMORY_BYTES);
     if version.is_multiple_of(CHANGES / FEW) {

@@ -1,6 +1,6 @@
-//! `lukasa hook` as an agent has it: what it adds to a turn, beside a daemon and without one.
+//! Measures the time that `lukasa hook` adds to an agent's turn, with a daemon and without one.
 //!
-//! An agent starts a process for each hook whatever the hook does; that process is not counted.
+//! An agent starts a process for every hook, so the time of an empty process is subtracted.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -30,18 +30,18 @@ pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Sect
     let agent = HookAgent { lukasa, home: &home };
     let mut lines = hooks(bench, &agent, ("no daemon", ALONE_MAX))?;
     let daemon = HttpServerProcess::daemon(lukasa, &home, std::slice::from_ref(&home))?;
-    lines.extend(hooks(bench, &agent, ("a daemon runs", BESIDE_DAEMON_MAX))?);
+    lines.extend(hooks(bench, &agent, ("with a daemon", BESIDE_DAEMON_MAX))?);
     drop(daemon);
     let method = format!(
-        "A process for each hook, from its start to its end, with what Claude Code tells on stdin; {MEMORIES} \
-         memories of {MEMORY_BYTES} bytes in the scope, {HOOKS} of each a pass, {} passes. *Empty* is the start \
-         and end of a Rust program that reads its input and does nothing.",
+        "A process for each hook, from its start to its end, with Claude Code's input on stdin; {MEMORIES} \
+         memories of {MEMORY_BYTES} bytes in the scope, {HOOKS} of each a pass, {} passes. *Empty* is a Rust program \
+         that reads its input and ends.",
         bench.passes
     );
     Ok(Section { title: "Hooks", method, lines })
 }
 
-/// Whoever calls hooks.
+/// An agent that calls hooks.
 struct HookAgent<'a> {
     lukasa: &'a Path,
     home: &'a Path,
@@ -52,25 +52,25 @@ impl HookAgent<'_> {
         let mut command = Command::new(self.lukasa);
         command.args(["hook", word, "--agent", "claude-code"]);
         command.env("LUKASA_HOME", self.home).current_dir(self.home);
-        // A daemon that was given its token has it in no file.
+        // A daemon that receives its token from the environment stores it in no file.
         command.env("LUKASA_TOKEN", TOKEN);
         command
     }
 
     fn hook_input(&self, name: &str) -> String {
-        let told = json!({
+        let input = json!({
             "session_id": "bench", "cwd": self.home, "hook_event_name": name, "source": "startup",
             "prompt": "How is this built?", "tool_name": "Bash", "tool_response": "x".repeat(2_000),
         });
-        told.to_string()
+        input.to_string()
     }
 }
 
-/// Measures hooks beside an empty process.
+/// Measures hooks and an empty process in turns.
 fn hooks(
     bench: &BenchConfig,
     agent: &HookAgent<'_>,
-    (beside, most): (&str, Duration),
+    (situation, most): (&str, Duration),
 ) -> anyhow::Result<Vec<ReportLine>> {
     let mut empty = |times: &mut Times| {
         for _ in 0..HOOKS {
@@ -82,9 +82,9 @@ fn hooks(
     let of = |word: &'static str, name: &'static str, answers: bool| {
         move |times: &mut Times| {
             for _ in 0..HOOKS {
-                let (mut command, told) = (agent.hook(word), agent.hook_input(name));
-                let answer = times.time(|| run_to_end(&mut command, &told))?;
-                anyhow::ensure!(answer.is_empty() != answers, "{word} was answered {answer:?}");
+                let (mut command, input) = (agent.hook(word), agent.hook_input(name));
+                let answer = times.time(|| run_to_end(&mut command, &input))?;
+                anyhow::ensure!(answer.is_empty() != answers, "hook {word} printed {answer:?}");
             }
             Ok(())
         }
@@ -95,19 +95,19 @@ fn hooks(
     let [empty, start, prompt, tool] =
         run_alternating(bench.passes, [&mut empty, &mut start, &mut prompt, &mut tool])?;
     let line = |word: &str, times: &Times| {
-        ReportLine::calls(format!("`{word}`, {beside}"), times)
+        ReportLine::calls(format!("`{word}`, {situation}"), times)
             .more("empty", times.more_than(&empty))
             .target(ReportTarget::More(most))
     };
     Ok(vec![
-        ReportLine::calls(format!("an empty process, {beside}"), &empty),
+        ReportLine::calls(format!("empty process, {situation}"), &empty),
         line("session-start", &start),
         line("user-prompt", &prompt),
         line("post-tool-use", &tool),
     ])
 }
 
-/// Runs a process to its end, with something on stdin; returns what it prints.
+/// Runs a process to its end with `stdin` as its input; returns its output.
 fn run_to_end(command: &mut Command, stdin: &str) -> anyhow::Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;

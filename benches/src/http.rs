@@ -1,4 +1,6 @@
-//! A client of the daemon over one connection that is kept, and the least that could answer one.
+//! A minimal HTTP client over one kept connection, and a bare server to compare the daemon with.
+//!
+//! The client parses only what the measurements need, so that its own work hardly shows in the times.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,16 +13,16 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::Value;
 
-/// What callers bring.
+/// The bearer token of all requests.
 pub(crate) const TOKEN: &str = "a-token-for-measuring-only";
 
-/// A server in a child process, which says on its first line where it listens.
+/// A server in a child process; the first line of its output holds its address.
 #[derive(Debug)]
 pub(crate) struct HttpServerProcess {
     child: Child,
     /// `host:port`.
     pub(crate) address: String,
-    /// From starting the process to the line that says so.
+    /// The time from the start of the process to that line.
     pub(crate) ready_after: Duration,
 }
 
@@ -54,19 +56,18 @@ impl HttpServerProcess {
         let output = child.stdout.take().context("the child has no output")?;
         BufReader::new(output).read_line(&mut line)?;
         let ready_after = started.elapsed();
-        let said: Value = serde_json::from_str(&line)
-            .with_context(|| format!("{command:?} did not say where it listens: {line}"))?;
-        let url = said["url"].as_str().context("no address was said")?;
+        let announced: Value = serde_json::from_str(&line).with_context(|| {
+            format!("{command:?} did not print its address as JSON; its first line is: {line}")
+        })?;
+        let url = announced["url"].as_str().context("the first line of the server has no `url`")?;
         let address = url.trim_start_matches("http://").to_owned();
         Ok(Self { child, address, ready_after })
     }
 
-    /// Returns the number of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Opens a connection.
     pub(crate) fn connect(&self) -> anyhow::Result<HttpConnection> {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_nodelay(true)?;
@@ -82,7 +83,7 @@ impl Drop for HttpServerProcess {
     }
 }
 
-/// Returns a request with everything that the daemon wants.
+/// Returns a request with the headers that the daemon requires.
 pub(crate) fn request(method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
     let body = body.map(Value::to_string).unwrap_or_default();
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
@@ -94,7 +95,7 @@ pub(crate) fn request(method: &str, path: &str, body: Option<&Value>) -> Vec<u8>
     .into_bytes()
 }
 
-/// One connection; requests go one after the other.
+/// One connection; requests are sent one after the other.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
     stream: BufReader<TcpStream>,
@@ -123,20 +124,20 @@ impl HttpConnection {
     pub(crate) fn ask(&mut self, request: &[u8], status: u16) -> anyhow::Result<Value> {
         let answered = self.exchange(request)?;
         let body = String::from_utf8_lossy(&self.body);
-        anyhow::ensure!(answered == status, "answered by {answered}: {body}");
+        anyhow::ensure!(answered == status, "expected status {status}, got {answered}: {body}");
         Ok(serde_json::from_str(&body).unwrap_or_default())
     }
 
-    /// Asks for a stream of events; what follows is read by [`Self::read_until`].
+    /// Opens a stream of events, which [`Self::read_until`] reads.
     pub(crate) fn listen(mut self, path: &str) -> anyhow::Result<Self> {
         self.stream.get_mut().write_all(&request("GET", path, None))?;
         let status = self.head()?;
-        anyhow::ensure!(status == 200, "the stream was answered by {status}");
+        anyhow::ensure!(status == 200, "the stream was answered with status {status}");
         while self.next_line()? {}
         Ok(self)
     }
 
-    /// Reads a stream up to a line that holds this.
+    /// Reads the stream up to a line that contains `mark`.
     pub(crate) fn read_until(&mut self, mark: &str) -> anyhow::Result<()> {
         loop {
             self.line.clear();
@@ -153,22 +154,25 @@ impl HttpConnection {
     }
 
     fn head(&mut self) -> anyhow::Result<u16> {
-        anyhow::ensure!(self.next_line()?, "the server said nothing");
-        let status = self.line.split(' ').nth(1).context("no status")?;
+        anyhow::ensure!(self.next_line()?, "the server sent an empty status line");
+        let status = self.line.split(' ').nth(1).context("the status line has no status")?;
         Ok(status.parse()?)
     }
 
     /// Reads a line; returns whether it holds anything.
     fn next_line(&mut self) -> anyhow::Result<bool> {
         self.line.clear();
-        anyhow::ensure!(self.stream.read_line(&mut self.line)? > 0, "the server hung up");
+        anyhow::ensure!(
+            self.stream.read_line(&mut self.line)? > 0,
+            "the server closed the connection"
+        );
         Ok(!self.line.trim_end().is_empty())
     }
 }
 
-/// Answers every request with a text of so many bytes, as a route of axum that does nothing else.
+/// Answers every request with a text of `bytes` bytes, from a route of axum that does nothing else.
 pub(crate) fn serve_bare(bytes: usize) -> anyhow::Result<()> {
-    // The runtime that the daemon has too.
+    // The kind of runtime that the daemon uses too.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

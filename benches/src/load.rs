@@ -1,8 +1,7 @@
-//! The daemon under load: a thousand streams and two hundred requests a second, readers that stop reading,
-//! then thousands of tasks through many lanes at once.
+//! Measures the daemon under load: many streams and requests, readers that stop reading, then tasks in many lanes.
 //!
-//! Requests are sent when they are due, whether or not earlier ones have been answered, and a time counts from
-//! when its request was due. Only where a connection is still busy does a request wait, and that counts, too.
+//! Requests are sent when they are due, whether or not earlier ones were answered. A time counts from when its request
+//! was due. A request waits only when its connection is still busy, and that wait counts too.
 
 mod readers;
 mod wire;
@@ -26,24 +25,24 @@ use crate::http::HttpServerProcess;
 use crate::measure::Times;
 use crate::report::{ReportLine, ReportTarget, Section};
 
-/// Streams that are read as fast as they come.
+/// Streams that are read without delay.
 const STREAMS: usize = 1_000;
-/// Streams that nobody reads after they were opened.
+/// Streams that are opened but not read until the end.
 const SLOW: usize = 20;
 const WORKSPACES: usize = 50;
 const REQUESTS_A_SECOND: u32 = 200;
-/// Connections that they go over.
+/// Connections that the requests are spread over.
 const CONNECTIONS: usize = 40;
-/// Global memories that everything happens beside.
+/// Global memories that exist before the load.
 const MEMORIES: usize = 100;
-/// Tasks that follow a minute of requests; in proportion for less or more.
+/// Tasks that follow a minute of requests; other durations in proportion.
 const TASKS_A_MINUTE: u32 = 10_000;
-/// How long a lane that is full is left alone.
+/// The pause before a task is sent again to a full lane.
 const FULL_DELAY: Duration = Duration::from_millis(100);
-/// How often it is looked whether tasks are done.
+/// The interval of polls for unfinished tasks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What is asked for, of twenty requests.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestKind {
     GetMemory,
@@ -61,7 +60,7 @@ const KINDS: [(RequestKind, &str); 5] = [
     (RequestKind::Remember, "POST of a remember"),
 ];
 
-/// Returns what the request of this number is: of twenty 10, 5, 2, 2 and 1 of the kinds.
+/// Returns the kind of request `number`: of twenty, 10, 5, 2, 2 and 1 are of the five kinds.
 const fn request_kind(number: usize) -> RequestKind {
     match number % 20 {
         0 => RequestKind::Remember,
@@ -72,15 +71,15 @@ const fn request_kind(number: usize) -> RequestKind {
     }
 }
 
-/// What came of requests.
+/// The results of requests.
 #[derive(Debug, Default)]
 struct LoadSample {
     times: Vec<(RequestKind, Duration)>,
-    /// Answers that were not to be given.
+    /// Answers with an unexpected status.
     errors: u64,
-    /// Tasks that a full lane did not take, as it is to.
+    /// Tasks that a full lane refused, which is correct.
     refused: u64,
-    /// Memories that were changed by other than tasks.
+    /// Changes of memories that were not made by tasks.
     changed: u64,
 }
 
@@ -97,42 +96,42 @@ impl LoadSample {
 struct LoadedDaemon {
     server: HttpServerProcess,
     address: SocketAddr,
-    /// Where each workspace is asked for tasks.
+    /// The request path of each workspace for remember tasks.
     lanes: Arc<[String]>,
     /// The ids of the workspaces.
     ids: Vec<String>,
 }
 
-/// Puts the daemon at `lukasa` under load for so long.
+/// Puts the daemon at `lukasa` under load for `time`.
 pub(crate) fn measure(
     bench: &BenchConfig,
     lukasa: &Path,
     time: Duration,
 ) -> anyhow::Result<Section> {
     let home = bench.dir.join("load");
-    let ground = Fixture::open(&home)?;
-    ground.fill(MEMORIES)?;
-    ground.wait_for_quiet()?;
-    ground.close();
+    let fixture = Fixture::open(&home)?;
+    fixture.fill(MEMORIES)?;
+    fixture.wait_for_quiet()?;
+    fixture.close();
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let folders = workspaces(bench, WORKSPACES)?;
     let loaded = LoadedDaemon::start(lukasa, &home, &folders)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let lines = runtime.block_on(loaded.run(time))?;
     let method = format!(
-        "A daemon of its own process, on the loopback: {WORKSPACES} workspaces and {MEMORIES} global memories \
+        "A daemon in its own process, on the loopback: {WORKSPACES} workspaces and {MEMORIES} global memories \
          of {MEMORY_BYTES} bytes. {STREAMS} streams of `/v1/events` over all workspaces are read, {SLOW} more \
          are not. {REQUESTS_A_SECOND} requests a second for {} s over {CONNECTIONS} connections, of twenty: 10 \
          GET of a memory, 5 GET of a task, 2 PUT, 2 tool calls, 1 remember into the global memories; a time \
          counts from when its request was due. Then {} tasks that remember, each workspace's into its project, \
-         as fast as the lanes take them. In the end the slow readers read what there is and come back.",
+         as fast as the lanes accept them. At the end the slow readers read what there is and reconnect.",
         time.as_secs(),
         tasks(time),
     );
     Ok(Section { title: "The daemon under load", method, lines })
 }
 
-/// Returns how many tasks follow so much time.
+/// Returns the number of tasks that follow `time` of requests.
 fn tasks(time: Duration) -> u32 {
     let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     TASKS_A_MINUTE.saturating_mul(seconds) / 60
@@ -144,41 +143,42 @@ impl LoadedDaemon {
         let address = server.address.parse()?;
         let listed = crate::http::request("GET", "/capabilities", None);
         let listed = server.connect()?.ask(&listed, 200)?;
-        let listed = listed["workspaces"].as_array().context("no workspaces are served")?;
-        let ids = listed.iter().filter_map(|one| one["id"].as_str()).map(str::to_owned);
+        let listed = listed["workspaces"].as_array().context("the daemon serves no workspaces")?;
+        let ids = listed.iter().filter_map(|workspace| workspace["id"].as_str()).map(str::to_owned);
         let ids: Vec<_> = ids.collect();
         let lanes = ids.iter().map(|id| format!("/workspaces/{id}/memory/remember")).collect();
         Ok(Self { server, address, lanes, ids })
     }
 
-    /// Does all of it.
+    /// Runs the whole load and returns the rows of the report.
     async fn run(&self, time: Duration) -> anyhow::Result<Vec<ReportLine>> {
         let resident = || crate::stdio::resident_bytes_of(self.server.pid());
         let at_start = resident()?;
         let readers = StreamReaders::open(self.address, &self.ids, STREAMS, SLOW).await?;
         let with_streams = resident()?;
-        let mut came = self.requests(time).await?;
+        let mut sample = self.requests(time).await?;
         self.wait_until_drained().await?;
         let after_requests = resident()?;
-        let begun = Instant::now();
-        came.add(self.tasks(tasks(time)).await?);
-        let accepted = begun.elapsed();
+        let started = Instant::now();
+        sample.add(self.tasks(tasks(time)).await?);
+        let accepted = started.elapsed();
         self.wait_until_drained().await?;
-        let drained = begun.elapsed();
+        let drained = started.elapsed();
         let failed = self.failure_reasons().await?;
-        let expected = ExpectedEvents { changed: came.changed, ends: self.last_event_ids().await? };
-        let seen = readers.end(self.address, &expected).await?;
-        // What ends with the connections has time to end.
+        let expected =
+            ExpectedEvents { changed: sample.changed, ends: self.last_event_ids().await? };
+        let received = readers.end(self.address, &expected).await?;
+        // The daemon needs a moment to free the state of the closed connections.
         sleep(Duration::from_secs(1)).await;
-        let mut lines = request_lines(&came);
-        lines.extend(task_lines(tasks(time), (accepted, drained), &failed, came.refused));
-        lines.extend(event_lines(&seen));
+        let mut lines = request_lines(&sample);
+        lines.extend(task_lines(tasks(time), (accepted, drained), &failed, sample.refused));
+        lines.extend(event_lines(&received));
         for (what, bytes) in [
             ("resident memory: at the start", at_start),
             ("resident memory: with the streams", with_streams),
             ("resident memory: after the requests", after_requests),
-            ("resident memory: the peak", peak_bytes_of(self.server.pid())?),
-            ("resident memory: in the end", resident()?),
+            ("resident memory: peak", peak_bytes_of(self.server.pid())?),
+            ("resident memory: at the end", resident()?),
         ] {
             lines.push(ReportLine::bytes(what, bytes));
         }
@@ -187,36 +187,36 @@ impl LoadedDaemon {
 
     /// Sends requests, each when it is due.
     async fn requests(&self, time: Duration) -> anyhow::Result<LoadSample> {
-        let mut asking = JoinSet::new();
+        let mut tasks_in_flight = JoinSet::new();
         let count = REQUESTS_A_SECOND * u32::try_from(time.as_secs())?;
-        let mut askers = Vec::with_capacity(CONNECTIONS);
+        let mut clients = Vec::with_capacity(CONNECTIONS);
         for connection in 0..CONNECTIONS {
-            askers.push(LoadClient::new(self, connection).await?);
+            clients.push(LoadClient::new(self, connection).await?);
         }
-        let begun = Due::now();
-        for (connection, mut asker) in askers.into_iter().enumerate() {
-            asking.spawn(async move {
+        let started = Due::now();
+        for (connection, mut client) in clients.into_iter().enumerate() {
+            tasks_in_flight.spawn(async move {
                 let first = u32::try_from(connection)?;
                 for number in (first..count).step_by(CONNECTIONS) {
-                    let due = begun + Duration::from_secs(1) * number / REQUESTS_A_SECOND;
+                    let due = started + Duration::from_secs(1) * number / REQUESTS_A_SECOND;
                     sleep_until(due).await;
-                    asker.ask(usize::try_from(number)?, due).await?;
+                    client.ask(usize::try_from(number)?, due).await?;
                 }
-                anyhow::Ok(asker.sample)
+                anyhow::Ok(client.sample)
             });
         }
-        join_all(asking).await
+        join_all(tasks_in_flight).await
     }
 
-    /// Has as many tasks done as fast as the lanes take them.
+    /// Sends `count` tasks as fast as the lanes accept them.
     async fn tasks(&self, count: u32) -> anyhow::Result<LoadSample> {
         let count = usize::try_from(count)?;
-        let mut asking = JoinSet::new();
+        let mut tasks_in_flight = JoinSet::new();
         for lane in 0..WORKSPACES {
             let mut wire = Wire::open(self.address).await?;
             let lanes = Arc::clone(&self.lanes);
-            asking.spawn(async move {
-                let mut came = LoadSample::default();
+            tasks_in_flight.spawn(async move {
+                let mut sample = LoadSample::default();
                 let share = (count + WORKSPACES - 1 - lane) / WORKSPACES;
                 for number in 0..share {
                     let content = format!("The pier of barge {number} is {}.", 1_000 + number);
@@ -225,19 +225,19 @@ impl LoadedDaemon {
                         let answer = wire.ask("POST", &lanes[lane], "", Some(&body)).await?;
                         match answer.status {
                             202 => break,
-                            429 | 503 => came.refused += 1,
-                            status => anyhow::bail!("a task was answered by {status}"),
+                            429 | 503 => sample.refused += 1,
+                            status => anyhow::bail!("a task was answered with status {status}"),
                         }
                         sleep(FULL_DELAY).await;
                     }
                 }
-                Ok(came)
+                Ok(sample)
             });
         }
-        join_all(asking).await
+        join_all(tasks_in_flight).await
     }
 
-    /// Waits until no task waits or runs.
+    /// Waits until no task is queued or running.
     async fn wait_until_drained(&self) -> anyhow::Result<()> {
         let mut wire = Wire::open(self.address).await?;
         for id in &self.ids {
@@ -250,7 +250,7 @@ impl LoadedDaemon {
         Ok(())
     }
 
-    /// Returns why tasks failed, each.
+    /// Returns the error of each failed task.
     async fn failure_reasons(&self) -> anyhow::Result<Vec<String>> {
         let mut wire = Wire::open(self.address).await?;
         let mut failed = Vec::new();
@@ -269,7 +269,11 @@ impl LoadedDaemon {
     ) -> anyhow::Result<Vec<Value>> {
         let path = format!("/v1/tasks?workspace={id}&status={status}");
         let answer = wire.ask("GET", &path, "", None).await?;
-        anyhow::ensure!(answer.status == 200, "tasks were answered by {}", answer.status);
+        anyhow::ensure!(
+            answer.status == 200,
+            "a list of tasks was answered with status {}",
+            answer.status
+        );
         Ok(answer.json()["tasks"].as_array().cloned().unwrap_or_default())
     }
 
@@ -284,45 +288,56 @@ impl LoadedDaemon {
     }
 }
 
-async fn join_all(mut asking: JoinSet<anyhow::Result<LoadSample>>) -> anyhow::Result<LoadSample> {
+async fn join_all(
+    mut tasks_in_flight: JoinSet<anyhow::Result<LoadSample>>,
+) -> anyhow::Result<LoadSample> {
     let mut all = LoadSample::default();
-    while let Some(came) = asking.join_next().await {
-        all.add(came??);
+    while let Some(sample) = tasks_in_flight.join_next().await {
+        all.add(sample??);
     }
     Ok(all)
 }
 
-/// Somebody who asks over one connection.
+/// A client that sends requests over one connection.
 struct LoadClient {
     wire: Wire,
     lanes: Arc<[String]>,
     number: usize,
     /// The revision of its own memory.
     etag: Option<String>,
-    /// A task that it asked for.
+    /// The path of its first task.
     task: String,
     sample: LoadSample,
 }
 
 impl LoadClient {
-    /// Begins with a task and a memory of its own.
+    /// Connects, and creates a task and memories of its own.
     async fn new(loaded: &LoadedDaemon, number: usize) -> anyhow::Result<Self> {
         let wire = Wire::open(loaded.address).await?;
-        let (lanes, came) = (Arc::clone(&loaded.lanes), LoadSample::default());
-        let mut asker = Self { wire, lanes, number, etag: None, task: String::new(), sample: came };
-        let made = asker.remember(number).await?;
-        anyhow::ensure!(made.status == 202, "a task was answered by {}", made.status);
-        let made = made.json();
-        let lane = &asker.lanes[number % WORKSPACES];
-        asker.task = format!("{lane}/{}", made["taskId"].as_str().context("no task was made")?);
-        let saved = asker.save(0).await?;
-        anyhow::ensure!(saved.status == 201, "a memory was answered by {}", saved.status);
+        let (lanes, sample) = (Arc::clone(&loaded.lanes), LoadSample::default());
+        let mut client = Self { wire, lanes, number, etag: None, task: String::new(), sample };
+        let answer = client.remember(number).await?;
+        anyhow::ensure!(answer.status == 202, "a task was answered with status {}", answer.status);
+        let answer = answer.json();
+        let lane = &client.lanes[number % WORKSPACES];
+        client.task =
+            format!("{lane}/{}", answer["taskId"].as_str().context("the answer has no task id")?);
+        let saved = client.save(0).await?;
+        anyhow::ensure!(
+            saved.status == 201,
+            "a new memory was answered with status {}",
+            saved.status
+        );
         let path = format!("/memories/global/load/log-{number}.md");
-        let made = json!({ "command": "create", "path": path, "file_text": "- begun\n" });
-        let made = asker.wire.ask("POST", "/v1/tool", "", Some(&made)).await?;
-        anyhow::ensure!(made.status == 200, "a tool call was answered by {}", made.status);
-        asker.sample.changed = 2;
-        Ok(asker)
+        let create = json!({ "command": "create", "path": path, "file_text": "- begun\n" });
+        let answer = client.wire.ask("POST", "/v1/tool", "", Some(&create)).await?;
+        anyhow::ensure!(
+            answer.status == 200,
+            "a tool call was answered with status {}",
+            answer.status
+        );
+        client.sample.changed = 2;
+        Ok(client)
     }
 
     async fn ask(&mut self, number: usize, due: Due) -> anyhow::Result<()> {
@@ -374,13 +389,13 @@ impl LoadClient {
     }
 }
 
-fn request_lines(came: &LoadSample) -> Vec<ReportLine> {
+fn request_lines(sample: &LoadSample) -> Vec<ReportLine> {
     let of = |(kind, what): (RequestKind, &str)| {
         let mut times = Times::default();
-        came.times.iter().filter(|(of, _)| *of == kind).for_each(|(_, took)| times.add(*took));
+        sample.times.iter().filter(|(of, _)| *of == kind).for_each(|(_, took)| times.add(*took));
         ReportLine::calls(what, &times).tail()
     };
-    let errors = ReportLine::count("answers that were not to be given", came.errors);
+    let errors = ReportLine::count("answers that must not occur", sample.errors);
     KINDS.into_iter().map(of).chain([errors.target(ReportTarget::Count(0))]).collect()
 }
 
@@ -397,7 +412,7 @@ fn task_lines(
             f64::from(count) / drained.as_secs_f64(),
         ),
         ReportLine::seconds(
-            "from the last one accepted to the last one done",
+            "last task accepted to last task done",
             drained.saturating_sub(accepted),
         ),
         ReportLine::count(
@@ -405,27 +420,27 @@ fn task_lines(
             u64::try_from(failed.len()).unwrap_or(u64::MAX),
         )
         .target(ReportTarget::Count(0)),
-        ReportLine::count("answers that a lane is full (429)", refused),
+        ReportLine::count("answers \"lane full\" (429)", refused),
     ]
 }
 
-fn event_lines(seen: &ReceivedEvents) -> [ReportLine; 5] {
+fn event_lines(received: &ReceivedEvents) -> [ReportLine; 5] {
     [
-        ReportLine::count("events read", seen.events),
-        ReportLine::count("events lost, doubled or out of order", seen.wrong)
+        ReportLine::count("events read", received.events),
+        ReportLine::count("events lost, duplicated or out of order", received.wrong)
             .target(ReportTarget::Count(0)),
-        ReportLine::count("readers that read and were cut off", seen.cut_off)
+        ReportLine::count("active readers evicted", received.evicted)
             .target(ReportTarget::Count(0)),
-        ReportLine::count(format!("slow readers cut off, of {SLOW}"), seen.slow_cut_off),
-        ReportLine::count("slow readers that missed something untold", seen.slow_wrong)
+        ReportLine::count(format!("slow readers evicted, of {SLOW}"), received.slow_evicted),
+        ReportLine::count("slow readers with an unreported gap", received.slow_wrong)
             .target(ReportTarget::Count(0)),
     ]
 }
 
-/// Returns the most that a process ever kept resident.
+/// Returns the peak resident memory of a process.
 fn peak_bytes_of(pid: u32) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    Ok(peak.context("the system does not say what a process kept resident")? * 1024)
+    Ok(peak.context("the status of the process has no VmHWM")? * 1024)
 }

@@ -1,4 +1,6 @@
-//! The machine that a run was on: figures mean little without it.
+//! The description of the machine that a report begins with, and the pinning of processes to a processor.
+//!
+//! Times can only be compared between runs on the same kind of machine, disk and build.
 
 use std::fmt;
 use std::path::Path;
@@ -6,7 +8,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
-/// What is said of the machine, the disk and the build.
+/// The facts about machine, disk and build that a report names.
 #[derive(Debug)]
 pub(crate) struct Machine {
     cores: usize,
@@ -18,10 +20,11 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine and at the disk that `folder` lies on.
+    /// Reads the facts of this machine and of the disk that holds `folder`.
     pub(crate) fn detect(folder: &Path) -> anyhow::Result<Self> {
         let folder = std::fs::canonicalize(folder)?;
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("needs Linux")?;
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo")
+            .context("cannot read the mounts; the benches need Linux")?;
         let processor = std::fs::read_to_string("/proc/cpuinfo")?;
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
         let mut machine = Self {
@@ -40,7 +43,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Notes how busy the machine is.
+    /// Records the load average of the last minute.
     pub(crate) fn record_load(&mut self) {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         self.loads.extend(load.split(' ').next().map(str::to_owned));
@@ -64,25 +67,25 @@ fn processor_of(cpuinfo: &str) -> Option<&str> {
     Some(cpuinfo.lines().find(named)?.split_once(':')?.1.trim())
 }
 
-/// Returns the type of the file system that a folder lies on, and what may slow it down or lie.
+/// Returns the type of the file system that holds a folder.
 fn file_system_of(mounts: &str, folder: &Path) -> Option<String> {
     let mounted = mounts.lines().filter_map(|line| {
-        let (place, source) = line.split_once(" - ")?;
-        let point = place.split(' ').nth(4)?;
+        let (location, source) = line.split_once(" - ")?;
+        let point = location.split(' ').nth(4)?;
         let kind = source.split(' ').next()?;
         folder.starts_with(point).then_some((point.len(), kind))
     });
-    // Of mounts over each other the last one is seen.
+    // Of several mounts at one point, the last one is visible.
     mounted.max_by_key(|(length, _)| *length).map(|(_, kind)| kind.to_owned())
 }
 
-/// Keeps this thread and all threads of these processes on one processor, so that what they tell each other
-/// does not depend on where the kernel wakes whom.
+/// Pins this thread and all threads of these processes to one processor. Their times then do not depend on which
+/// processor the kernel wakes a thread on.
 pub(crate) fn pin_to_one_processor(processes: &[u32]) -> anyhow::Result<()> {
     set_affinity(processes, 0..1)
 }
 
-/// Lets them run everywhere again.
+/// Allows them to run on all processors again.
 pub(crate) fn unpin(processes: &[u32]) -> anyhow::Result<()> {
     set_affinity(processes, 0..CpuSet::MAX_CPU)
 }
@@ -95,7 +98,10 @@ fn set_affinity(processes: &[u32], processors: std::ops::Range<usize>) -> anyhow
         for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
             let name = thread?.file_name();
             let thread = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-            sched_setaffinity(Some(thread.context("a thread has no number")?), &set)?;
+            sched_setaffinity(
+                Some(thread.context("the name of a thread's folder is no thread id")?),
+                &set,
+            )?;
         }
     }
     Ok(())
@@ -106,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_deepest_and_latest_mount_counts() {
+    fn the_deepest_and_last_mount_decides() {
         let mounts = "\
             22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
             23 22 0:20 / /dev/shm rw - tmpfs tmpfs rw\n\
@@ -123,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_processor_is_named() {
+    fn the_description_names_the_first_processor() {
         assert_eq!(processor_of("processor\t: 0\nmodel name\t: A B\nmodel name\t: C"), Some("A B"));
         assert_eq!(processor_of(""), None);
     }

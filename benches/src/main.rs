@@ -1,16 +1,16 @@
-//! Measures Lukasa against what it stands on and what it stands beside, all within one run.
+//! Measures Lukasa, and compares it with bare file operations, bare servers and other memory programs.
 //!
-//! Whatever is compared takes turns, pass by pass, so that noise of the machine hits both sides: a
-//! ratio between two lines of one run says something, a figure alone says little. Every target of
-//! the project stands beside what was measured. `cargo xtask bench` installs the other memories,
-//! builds for release and runs this.
+//! Compared programs take turns within one run, pass by pass, so noise of the machine affects both. Read the ratio of
+//! two rows of one run rather than a time alone. The tables show each target beside its measured value.
+//! `cargo xtask bench` installs the other programs, builds for release and runs this one. Results are in
+//! `docs/PERFORMANCE.md`.
 //!
-//! Not done here: judging a change. A target that is missed ends the run with an error only when
-//! `--strict` asks for it, because a busy machine misses some.
+//! The benches do not judge a change. A missed target ends the run with an error only with `--strict`, because a busy
+//! machine misses some targets.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a stopwatch reads the clock, a yardstick writes files without the store"
+    reason = "measurements read the clock, and the baseline writes files without the store"
 )]
 
 mod args;
@@ -76,19 +76,22 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folder = match &args.dir {
         Some(dir) => dir.clone(),
-        // Beside the build: the disk that the program lies on.
-        None => std::env::current_exe()?.parent().context("this program lies nowhere")?.to_owned(),
+        // Beside the program, so that the files are on the same disk as the build.
+        None => std::env::current_exe()?
+            .parent()
+            .context("the path of this program has no folder")?
+            .to_owned(),
     };
-    let ground = tempfile::Builder::new().prefix("lukasa-bench-").tempdir_in(&folder)?;
-    let bench = BenchConfig { dir: ground.path().to_owned(), passes: usize::from(args.passes) };
-    let mut machine = Machine::detect(ground.path())?;
+    let temp_dir = tempfile::Builder::new().prefix("lukasa-bench-").tempdir_in(&folder)?;
+    let bench = BenchConfig { dir: temp_dir.path().to_owned(), passes: usize::from(args.passes) };
+    let mut machine = Machine::detect(temp_dir.path())?;
     let mut sections = Vec::new();
     for subject in args.subjects() {
         let section = measure(subject, args, &bench).with_context(|| {
             let value = subject.to_possible_value();
             format!("cannot measure {}", value.as_ref().map_or("", |value| value.get_name()))
         })?;
-        // Shown as it comes: the whole takes minutes.
+        // Each section is printed when it is ready, because a whole run takes minutes.
         writeln!(std::io::stdout(), "{}", section.markdown())?;
         sections.push(section);
     }

@@ -1,4 +1,6 @@
-//! `lukasa mcp` as a client has it: calls, start, resident memory, size.
+//! Measures `lukasa mcp` over standard streams: calls, start, resident memory and the size of the program.
+//!
+//! Calls are compared with an echo program, which does the least that an answer needs.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +24,7 @@ const START_MAX: Duration = Duration::from_millis(20);
 const RESIDENT_BYTES_MAX: u64 = 20 << 20;
 const PROGRAM_BYTES_MAX: u64 = 12 << 20;
 
-/// What the feature `embedder` adds to the program: 8 MB of its own are for that.
+/// The tables that the feature `embedder` adds to the program; they do not count towards the target for its size.
 const TABLES: [&[u8]; 2] = [
     include_bytes!("../../crates/recall/data/tokens.qtv"),
     include_bytes!("../../crates/recall/data/wordings.qwt"),
@@ -47,32 +49,32 @@ pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Sect
     );
     lines.push(
         ReportLine::bytes(
-            "the program, without the tables of recall",
+            "size of the program without the tables of recall",
             size(program.len() - tables),
         )
         .target(ReportTarget::Bytes(PROGRAM_BYTES_MAX)),
     );
-    lines.push(ReportLine::bytes("the program", size(program.len())));
+    lines.push(ReportLine::bytes("size of the program", size(program.len())));
     let method = format!(
         "A client over standard streams, {MEMORIES} memories of {MEMORY_BYTES} bytes in the scope; \
-         {VIEWS} views, {CREATES} creates, {STARTS} starts a pass, {} passes. *Echo* is the least \
-         that can answer: a Rust program that reads a line and writes one of the same size. The \
-         overhead of a view holds the view itself.",
+         {VIEWS} views, {CREATES} creates, {STARTS} starts a pass, {} passes. *Echo* is a Rust \
+         program that reads a line and writes one of the same size. The overhead of a view includes \
+         the view itself.",
         bench.passes
     );
     Ok(Section { title: "Served over MCP", method, lines })
 }
 
-/// Makes a home with so many memories, and lifts the cap so that more can be made.
+/// Creates a home with `memories` memories and raises the cap, so that measurements can create more.
 pub(crate) fn fill(home: &Path, memories: usize) -> anyhow::Result<()> {
-    let ground = Fixture::open(home)?;
-    ground.fill(memories)?;
-    ground.close();
+    let fixture = Fixture::open(home)?;
+    fixture.fill(memories)?;
+    fixture.close();
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     baseline::flush(home)
 }
 
-/// How to start the server.
+/// The command that starts the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct McpServerCommand<'a> {
     pub(crate) lukasa: &'a Path,
@@ -86,7 +88,7 @@ impl McpServerCommand<'_> {
         command
     }
 
-    /// Starts it and begins as a client does.
+    /// Starts the server and initializes the session as a client.
     pub(crate) fn start(&self) -> anyhow::Result<McpClient> {
         let mut client = McpClient::start(&mut self.command())?;
         client.initialize()?;
@@ -94,18 +96,18 @@ impl McpServerCommand<'_> {
     }
 }
 
-/// Returns the arguments of a view.
+/// Returns the arguments of the tool for a view.
 pub(crate) fn view(path: &str) -> Value {
     json!({ "command": "view", "path": path })
 }
 
-/// Returns the arguments of a create.
+/// Returns the arguments of the tool for a create.
 pub(crate) fn create(number: usize) -> Value {
     let (path, file_text) = (fixture::virtual_path(number), fixture::text(number, MEMORY_BYTES));
     json!({ "command": "create", "path": path, "file_text": file_text })
 }
 
-/// Waits until a server has done what it leaves for a pause.
+/// Waits until a server has done its background work.
 pub(crate) fn wait_for_quiet(home: &Path) -> anyhow::Result<()> {
     std::thread::sleep(Duration::from_secs(3));
     baseline::flush(home)
@@ -114,7 +116,7 @@ pub(crate) fn wait_for_quiet(home: &Path) -> anyhow::Result<()> {
 fn views(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<Vec<ReportLine>> {
     let mut echo = McpClient::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
     let mut lukasa = server.start()?;
-    let ground = Fixture::open(server.home)?;
+    let fixture = Fixture::open(server.home)?;
     let mut bare =
         |times: &mut Times| calls(&mut echo, times, VIEWS, |n| view(&fixture::virtual_path(n)));
     let mut over =
@@ -122,7 +124,7 @@ fn views(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<V
     let mut inside = |times: &mut Times| {
         for number in 0..VIEWS {
             let command = fixture::view(number)?;
-            times.time(|| ground.apply(command))?;
+            times.time(|| fixture.apply(command))?;
         }
         Ok(())
     };
@@ -136,7 +138,7 @@ fn views(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<V
     ])
 }
 
-/// Calls the tool `memory` so many times.
+/// Calls the tool `memory` `count` times.
 fn calls(
     client: &mut McpClient,
     times: &mut Times,
@@ -154,22 +156,22 @@ fn calls(
 fn creates(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<Vec<ReportLine>> {
     let inside_home = bench.dir.join("served-inside");
     fill(&inside_home, MEMORIES)?;
-    let ground = Fixture::open(&inside_home)?;
+    let fixture = Fixture::open(&inside_home)?;
     let mut lukasa = server.start()?;
-    let (mut made_there, mut made) = (MEMORIES, MEMORIES);
+    let (mut next_over, mut next_inside) = (MEMORIES, MEMORIES);
     let mut over = |times: &mut Times| {
-        let from = made_there;
-        made_there += CREATES;
+        let from = next_over;
+        next_over += CREATES;
         calls(&mut lukasa, times, CREATES, |number| create(from + number))?;
         wait_for_quiet(server.home)
     };
     let mut inside = |times: &mut Times| {
         for _ in 0..CREATES {
-            let command = fixture::create(made)?;
-            times.time(|| ground.apply(command))?;
-            made += 1;
+            let command = fixture::create(next_inside)?;
+            times.time(|| fixture.apply(command))?;
+            next_inside += 1;
         }
-        ground.wait_for_quiet()
+        fixture.wait_for_quiet()
     };
     let [inside, over] = run_alternating(bench.passes, [&mut inside, &mut over])?;
     Ok(vec![
@@ -219,9 +221,9 @@ fn starts(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<
         ReportLine::calls("start of `lukasa mcp` to its first answer", &first)
             .more("echo", first.more_than(&echo))
             .target(ReportTarget::P50(START_MAX)),
-        ReportLine::calls("start to the first memory viewed", &viewed)
+        ReportLine::calls("start to the first `view` of a memory", &viewed)
             .target(ReportTarget::P50(START_MAX)),
-        ReportLine::calls("start to the first listing of all", &listed),
+        ReportLine::calls("start to the first full listing", &listed),
     ])
 }
 

@@ -1,8 +1,10 @@
-//! Taking times: passes that alternate between sides, and what a side's times come to.
+//! Times of compared sides: passes that take turns, and the quantiles and ratios of their times.
+//!
+//! Ratios are computed within a turn, so a machine that slows down during a run affects both sides alike.
 
 use std::time::{Duration, Instant};
 
-/// What one side took, pass by pass.
+/// The times of one side, pass by pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Times {
     passes: Vec<Vec<Duration>>,
@@ -14,15 +16,15 @@ impl Times {
         self.passes.push(Vec::new());
     }
 
-    /// Runs `work` and keeps how long it took.
+    /// Runs `work` and records its time.
     pub(crate) fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let started = Instant::now();
-        let done = work();
+        let result = work();
         self.add(started.elapsed());
-        done
+        result
     }
 
-    /// Keeps a time that was taken elsewhere.
+    /// Records a time that the caller measured.
     pub(crate) fn add(&mut self, took: Duration) {
         match self.passes.last_mut() {
             Some(pass) => pass.push(took),
@@ -30,13 +32,12 @@ impl Times {
         }
     }
 
-    /// Returns how many times were taken.
+    /// Returns the number of recorded times.
     pub(crate) fn count(&self) -> usize {
         self.passes.iter().map(Vec::len).sum()
     }
 
-    /// Returns the time that half of the calls kept within, as the middle of the passes has it: one
-    /// pass that a busy machine spoiled does not show.
+    /// Returns the median of the passes' medians, so that one pass on a busy machine does not count.
     pub(crate) fn p50(&self) -> Duration {
         let mut medians: Vec<Duration> =
             self.passes.iter().filter_map(|pass| quantile(pass, 50)).collect();
@@ -44,33 +45,32 @@ impl Times {
         medians.get(medians.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns the time that the quickest tenth of the calls kept within: what the machine does when
-    /// nobody else wants it.
+    /// Returns the time within which the fastest tenth of the calls ended, which noise of the machine affects least.
     pub(crate) fn p10(&self) -> Duration {
         quantile(&self.passes.concat(), 10).unwrap_or_default()
     }
 
-    /// Returns the time that 95 of 100 calls kept within, over all passes.
+    /// Returns the time within which 95 of 100 calls ended, over all passes.
     pub(crate) fn p95(&self) -> Duration {
         quantile(&self.passes.concat(), 95).unwrap_or_default()
     }
 
-    /// Returns the time that 99 of 100 calls kept within, over all passes.
+    /// Returns the time within which 99 of 100 calls ended, over all passes.
     pub(crate) fn p99(&self) -> Duration {
         quantile(&self.passes.concat(), 99).unwrap_or_default()
     }
 
-    /// Returns how many times as long as `other` this took: the middle of what the turns say.
+    /// Returns the ratio of this side's time to that of `other`: the median over the turns.
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
         self.against(other, |own, other| own / other)
     }
 
-    /// Returns how many seconds longer than `other` this took: the middle of what the turns say.
+    /// Returns the seconds that this side took longer than `other`: the median over the turns.
     pub(crate) fn more_than(&self, other: &Self) -> f64 {
         self.against(other, |own, other| own - other)
     }
 
-    /// Compares each pass with the other side's of the same turn, and returns the middle.
+    /// Compares each pass with the other side's pass of the same turn, and returns the median.
     fn against(&self, other: &Self, compare: impl Fn(f64, f64) -> f64) -> f64 {
         let seconds = |pass: &Vec<Duration>| Some(quantile(pass, 50)?.as_secs_f64());
         let pairs = self.passes.iter().zip(&other.passes);
@@ -82,17 +82,17 @@ impl Times {
     }
 }
 
-/// Returns the value that so many of a hundred do not exceed.
+/// Returns the value that `percent` of a hundred times do not exceed.
 fn quantile(times: &[Duration], percent: usize) -> Option<Duration> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
-    let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(at).copied()
+    let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(index).copied()
 }
 
-/// One side of a comparison: what it does in a pass.
+/// One side of a comparison.
 pub(crate) trait Contender {
-    /// Does one pass and keeps its times; what is done outside of [`Times::time`] does not count.
+    /// Runs one pass and records its times; work outside of [`Times::time`] does not count.
     fn pass(&mut self, times: &mut Times) -> anyhow::Result<()>;
 }
 
@@ -102,8 +102,8 @@ impl<F: FnMut(&mut Times) -> anyhow::Result<()>> Contender for F {
     }
 }
 
-/// Lets the sides take turns so many times, after one turn that does not count, and returns what
-/// each took. Every other turn goes backwards, so that nobody always follows the same neighbour.
+/// Runs `passes` turns of all sides, after one turn that does not count, and returns the times of each side. Every
+/// other turn runs backwards, so that no side always follows the same neighbor.
 pub(crate) fn run_alternating<const N: usize>(
     passes: usize,
     mut sides: [&mut dyn Contender; N],
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_a_time_that_was_taken() {
+    fn a_quantile_is_one_of_the_recorded_times() {
         let check = |taken: &[u64], percent, expected: Option<u64>| {
             let taken: Vec<_> = taken.iter().copied().map(Duration::from_micros).collect();
             assert_eq!(quantile(&taken, percent), expected.map(Duration::from_micros));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn one_spoiled_pass_shows_in_p95_and_not_in_p50() {
+    fn a_single_slow_pass_changes_p95_but_not_p50() {
         let taken = times(&[&[10, 10, 10], &[900, 900, 900], &[11, 11, 11]]);
         assert_eq!(taken.p50(), Duration::from_micros(11));
         assert_eq!(taken.p10(), Duration::from_micros(10));

@@ -1,4 +1,6 @@
-//! Views and listings in process, with all caches warm.
+//! Measures views and listings in process, with warm caches.
+//!
+//! They are compared with bare reads of the same files.
 
 use std::time::Duration;
 
@@ -22,18 +24,18 @@ const LISTING_MAX: Duration = Duration::from_millis(3);
 
 /// Measures reads.
 pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
-    let ground = Fixture::open(&bench.dir.join("reads"))?;
-    ground.fill(MEMORIES)?;
+    let fixture = Fixture::open(&bench.dir.join("reads"))?;
+    fixture.fill(MEMORIES)?;
     let large = MemoryPath::parse("/memories/global/large.md", Layout::Scoped)?;
-    ground.apply(MemoryCommand::Create {
+    fixture.apply(MemoryCommand::Create {
         path: large.clone(),
         file_text: fixture::text(MEMORIES, VIEWED_BYTES),
     })?;
-    ground.wait_for_quiet()?;
+    fixture.wait_for_quiet()?;
     let file = bench.dir.join("reads/memory/large.md");
     let top = MemoryPath::parse("/memories/global", Layout::Scoped)?;
     let show = |path: &MemoryPath| {
-        ground.apply(MemoryCommand::View { path: path.clone(), lines: ViewRange::Whole })
+        fixture.apply(MemoryCommand::View { path: path.clone(), lines: ViewRange::Whole })
     };
     let mut bare = |times: &mut Times| {
         (0..VIEWS).try_for_each(|_| times.time(|| std::fs::read(&file)).map(drop))?;
@@ -45,7 +47,7 @@ pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
         |times: &mut Times| (0..LISTINGS).try_for_each(|_| times.time(|| show(&top)).map(drop));
     let mut list = |times: &mut Times| {
         for _ in 0..LISTINGS {
-            let listing = times.time(|| ground.run(ground.memories().list(None)))?;
+            let listing = times.time(|| fixture.run(fixture.memories().list(None)))?;
             anyhow::ensure!(listing.memories.len() > MEMORIES, "memories are missing in a listing");
         }
         Ok(())
@@ -77,8 +79,8 @@ pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
     ];
     let method = format!(
         "{MEMORIES} memories in {FOLDERS} folders of one scope; {VIEWS} views and {LISTINGS} \
-         listings a pass, {} passes, everything warm. *Bare names and sizes* reads each folder and asks \
-         the kernel for the facts of each file, in one thread.",
+         listings a pass, {} passes, warm caches. *Bare names and sizes* is one thread that reads \
+         each folder and asks the kernel for the metadata of each file.",
         bench.passes
     );
     Ok(Section { title: "Reads, in process", method, lines })

@@ -1,8 +1,9 @@
-//! Recall: whether it finds what it should, and how long that takes.
+//! Measures recall: its quality on sets of prompts with known answers, and its speed.
 //!
-//! What is to be found comes from our own sets of memories and prompts, and from files that are no part of the
-//! project: conversations with questions and the turns that answer them (`corpus.jsonl`, `questions.jsonl`), and more
-//! memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`). Speed is measured on texts that are made here.
+//! Our own sets of memories and prompts are in `benches/sets`. External data is not part of the project; `--data` names
+//! its folder. It holds conversations with questions and the turns that answer them (`corpus.jsonl`,
+//! `questions.jsonl`), and memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`). Speed is measured on
+//! generated texts.
 
 mod conversations;
 mod memories;
@@ -18,17 +19,17 @@ use serde_json::Value;
 use crate::args::BenchConfig;
 use crate::report::Section;
 
-/// Where to write what others score or learn from.
+/// Optional output files, for programs that score rankings or learn weights.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
-    /// Ranked turns, a question a line.
+    /// Ranked turns, one line per question.
     ranked: Option<BufWriter<File>>,
-    /// Features of all that was looked at, a question a line.
+    /// Features of all candidates, one line per question.
     features: Option<BufWriter<File>>,
 }
 
 impl Outputs {
-    /// Makes the files that are named.
+    /// Creates the files that are named.
     pub(crate) fn create(ranked: Option<&Path>, features: Option<&Path>) -> anyhow::Result<Self> {
         let open = |file: Option<&Path>| -> anyhow::Result<Option<BufWriter<File>>> {
             Ok(file.map(File::create).transpose()?.map(BufWriter::new))
@@ -50,12 +51,13 @@ pub(crate) fn speed(bench: &BenchConfig) -> anyhow::Result<Section> {
     speed::measure(bench)
 }
 
-/// Measures what is found in our own sets and in the data of a folder; a set that is not there is told and left out.
+/// Measures the quality of recall on our own sets and on the data of a folder. The section names the sets that are
+/// missing.
 pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Result<Section> {
     let mut method = String::from(
-        "Recall is the share of what should be found among the first so many, MRR one by the place of the first \
-         of it; all without a model. Entries are ranked within their conversation, a file is a session. Weights were learnt on \
-         the conversations and on our own notes, not on the given ones.",
+        "recall@N is the share of the answers among the first N results, and MRR the mean reciprocal rank of the first \
+         answer; all without a model. Entries are ranked within their conversation, a file is a session. Weights were \
+         learned on the conversations and on our own notes, not on the given ones.",
     );
     let mut lines = Vec::new();
     for (first, second, measure) in [
@@ -71,30 +73,30 @@ pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Resu
         }
     }
     lines.extend(memories::measure_own_sets(&mut outputs)?);
-    Ok(Section { title: "Recall, what is found", method, lines })
+    Ok(Section { title: "Recall, quality", method, lines })
 }
 
 type Measure = fn(&Path, &Path, &mut Outputs) -> anyhow::Result<Vec<crate::report::ReportLine>>;
 
-/// Reads a file of JSON, a value a line.
+/// Reads a file with a JSON value on each line.
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-/// Returns a text of a value.
+/// Returns the text of a field.
 fn text<'a>(value: &'a Value, key: &str) -> anyhow::Result<&'a str> {
-    value[key].as_str().with_context(|| format!("a line has no text `{key}`"))
+    value[key].as_str().with_context(|| format!("a line has no text field `{key}`"))
 }
 
-/// Returns the texts of a list.
+/// Returns the texts of a list in a field.
 fn texts(value: &Value, key: &str) -> Vec<String> {
     let list = value[key].as_array().into_iter().flatten();
-    list.filter_map(|one| Some(one.as_str()?.to_owned())).collect()
+    list.filter_map(|item| Some(item.as_str()?.to_owned())).collect()
 }
 
-/// How well a list did that should have begun with others.
+/// Sums of the scores of rankings.
 #[derive(Debug, Default)]
 struct Scores {
     count: f64,
@@ -103,16 +105,18 @@ struct Scores {
 }
 
 impl Scores {
-    /// The places up to which it is counted what was found.
+    /// The numbers of first results that recall is computed for.
     const RANKS: [usize; 3] = [5, 10, 20];
 
-    fn add(&mut self, wanted: &[String], ranked: &[String]) {
+    fn add(&mut self, answers: &[String], ranked: &[String]) {
         self.count += 1.0;
-        for (sum, place) in self.within.iter_mut().zip(Self::RANKS) {
-            *sum +=
-                share(ranked.iter().take(place).filter(|one| wanted.contains(one)).count(), wanted);
+        for (sum, rank) in self.within.iter_mut().zip(Self::RANKS) {
+            *sum += share(
+                ranked.iter().take(rank).filter(|name| answers.contains(name)).count(),
+                answers,
+            );
         }
-        if let Some(first) = ranked.iter().position(|one| wanted.contains(one)) {
+        if let Some(first) = ranked.iter().position(|name| answers.contains(name)) {
             self.reciprocal += share(1, &vec![(); first + 1]);
         }
     }
@@ -122,7 +126,7 @@ impl Scores {
     }
 }
 
-/// Returns which share of a list so many are.
+/// Returns `count` as a share of the length of a list.
 fn share<T>(count: usize, of: &[T]) -> f64 {
     let number = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
     number(count) / number(of.len().max(1))

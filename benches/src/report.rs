@@ -1,4 +1,6 @@
-//! What was measured, for people and for programs.
+//! The report of a run: sections of rows with times, comparisons and targets, as Markdown and as JSON.
+//!
+//! Titles and row names agree with the tables in `docs/PERFORMANCE.md`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,24 +10,23 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 use crate::measure::Times;
 
-/// Everything that a run measured.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) sections: Vec<Section>,
 }
 
-/// Lines that belong together.
+/// The rows of one subject.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// What they are about.
     pub(crate) title: &'static str,
-    /// What exactly was done, and where.
+    /// The conditions of the measurements, in sentences.
     pub(crate) method: String,
     pub(crate) lines: Vec<ReportLine>,
 }
 
-/// One thing that was measured.
+/// A row of the report: a measured value with its comparison and target.
 #[derive(Debug)]
 pub(crate) struct ReportLine {
     name: String,
@@ -34,7 +35,7 @@ pub(crate) struct ReportLine {
     target: Option<ReportTarget>,
 }
 
-/// What came out.
+/// A measured value.
 #[derive(Debug)]
 enum MeasuredValue {
     Calls {
@@ -45,50 +46,49 @@ enum MeasuredValue {
         count: usize,
     },
     Bytes(u64),
-    /// So many a second.
+    /// A number per second.
     Rate(f64),
-    /// So many.
     Count(u64),
-    /// So long, once.
+    /// A single duration.
     Seconds(f64),
-    /// So much of all there is, which is 1.
+    /// A share between 0 and 1.
     Share(f64),
 }
 
-/// What it is compared with.
+/// The comparison of a value.
 #[derive(Debug)]
 enum Comparison {
-    /// So many times as much as that.
+    /// A multiple of another side.
     Ratio { of: String, ratio: f64 },
-    /// So much more than that.
+    /// A difference to another side.
     More { than: String, seconds: f64 },
-    /// With its own slowest hundredth.
+    /// The p99 of the same calls.
     Tail,
 }
 
-/// What was to be reached.
+/// The target of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReportTarget {
-    /// At most so many times what it is compared with.
+    /// The highest ratio to the compared side.
     Ratio(f64),
-    /// At most so much more than what it is compared with.
+    /// The largest difference to the compared side.
     More(Duration),
-    /// At most so long, half of the time.
+    /// The longest p50.
     P50(Duration),
-    /// At most so long, 99 times of a hundred.
+    /// The longest p99.
     P99(Duration),
-    /// At most so many bytes.
+    /// The largest number of bytes.
     Bytes(u64),
-    /// At most so many a second.
+    /// The highest number per second.
     Rate(f64),
-    /// At most so many.
+    /// The highest count.
     Count(u64),
-    /// At least so much of all there is.
+    /// The lowest share.
     Share(f64),
 }
 
 impl ReportLine {
-    /// Returns a line of calls.
+    /// Returns a row of timed calls.
     pub(crate) fn calls(what: impl Into<String>, times: &Times) -> Self {
         let value = MeasuredValue::Calls {
             p10: times.p10(),
@@ -100,57 +100,57 @@ impl ReportLine {
         Self { name: what.into(), value, against: None, target: None }
     }
 
-    /// Returns a line of an amount.
+    /// Returns a row of a size.
     pub(crate) fn bytes(what: impl Into<String>, bytes: u64) -> Self {
         Self { name: what.into(), value: MeasuredValue::Bytes(bytes), against: None, target: None }
     }
 
-    /// Returns a line of what happens so many times a second.
+    /// Returns a row of a rate per second.
     pub(crate) fn rate(what: impl Into<String>, rate: f64) -> Self {
         Self { name: what.into(), value: MeasuredValue::Rate(rate), against: None, target: None }
     }
 
-    /// Returns a line of what was counted.
+    /// Returns a row of a count.
     pub(crate) fn count(what: impl Into<String>, count: u64) -> Self {
         Self { name: what.into(), value: MeasuredValue::Count(count), against: None, target: None }
     }
 
-    /// Returns a line of what took so long, once.
+    /// Returns a row of a single duration.
     pub(crate) fn seconds(what: impl Into<String>, took: Duration) -> Self {
         let value = MeasuredValue::Seconds(took.as_secs_f64());
         Self { name: what.into(), value, against: None, target: None }
     }
 
-    /// Returns a line of a share of all there is.
+    /// Returns a row of a share between 0 and 1.
     pub(crate) fn share(what: impl Into<String>, share: f64) -> Self {
         Self { name: what.into(), value: MeasuredValue::Share(share), against: None, target: None }
     }
 
-    /// Shows what 99 of a hundred calls kept within.
+    /// Adds the p99 to the row.
     pub(crate) fn tail(mut self) -> Self {
         self.against = Some(Comparison::Tail);
         self
     }
 
-    /// Says how many times as long as another side this took.
+    /// Adds the ratio to another side.
     pub(crate) fn ratio(mut self, of: impl Into<String>, ratio: f64) -> Self {
         self.against = Some(Comparison::Ratio { of: of.into(), ratio });
         self
     }
 
-    /// Says how much longer than another side this took.
+    /// Adds the difference to another side.
     pub(crate) fn more(mut self, than: impl Into<String>, seconds: f64) -> Self {
         self.against = Some(Comparison::More { than: than.into(), seconds });
         self
     }
 
-    /// Says what was to be reached.
+    /// Adds the target.
     pub(crate) fn target(mut self, target: ReportTarget) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// Returns whether the target was reached; `None` without a target.
+    /// Returns whether the value meets the target; `None` without a target.
     fn is_met(&self) -> Option<bool> {
         Some(match (self.target?, &self.against, &self.value) {
             (ReportTarget::Ratio(most), Some(Comparison::Ratio { ratio, .. }), _) => *ratio <= most,
@@ -163,7 +163,7 @@ impl ReportLine {
             (ReportTarget::Rate(most), _, MeasuredValue::Rate(rate)) => *rate <= most,
             (ReportTarget::Count(most), _, MeasuredValue::Count(count)) => *count <= most,
             (ReportTarget::Share(least), _, MeasuredValue::Share(share)) => *share >= least,
-            // A target of something that was not measured is not reached.
+            // A target for another kind of value is not met.
             _ => false,
         })
     }
@@ -261,7 +261,7 @@ impl Section {
     /// Returns the section as Markdown.
     pub(crate) fn markdown(&self) -> String {
         const HEAD: [&str; 8] =
-            ["what", "p10", "p50", "p95", "a second", "against, same run", "target", "met"];
+            ["metric", "p10", "p50", "p95", "per second", "relative, same run", "target", "met"];
         let rows: Vec<[String; 8]> = self.lines.iter().map(ReportLine::cells).collect();
         let width = |column: usize| {
             let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| chars(cell));
@@ -337,7 +337,7 @@ fn micros(seconds: f64) -> Value {
 }
 
 fn mebibytes(bytes: u64) -> String {
-    // Exact to a hundredth and safe for any size that a file or a process has.
+    // Integer arithmetic is exact to a hundredth for any size of a file or a process.
     let hundredths = bytes.saturating_mul(100) / (1024 * 1024);
     format!("{}.{:02} MiB", hundredths / 100, hundredths % 100)
 }
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_shows_what_was_measured_beside_what_was_to_be_reached() {
+    fn a_section_shows_values_beside_their_targets() {
         let bare = times(500);
         let own = times(700);
         let section = Section {
@@ -370,22 +370,22 @@ mod tests {
                 ReportLine::bytes("size", 12_900_000).target(ReportTarget::Bytes(12 << 20)),
             ],
         };
-        insta::assert_snapshot!(section.markdown(), @r"
+        insta::assert_snapshot!(section.markdown(), @"
         ## Writes
 
         600 bytes.
 
-        | what   | p10    | p50       | p95    | a second | against, same run | target      | met    |
-        | ------ | ------ | --------- | ------ | -------- | ----------------- | ----------- | ------ |
-        | bare   | 500 µs | 500 µs    | 500 µs | 2000     |                   |             |        |
-        | create | 700 µs | 700 µs    | 700 µs | 1429     | 1.40 × bare       | ≤ 1.3 ×     | **no** |
-        | call   | 700 µs | 700 µs    | 700 µs | 1429     | echo + 200 µs     | ≤ + 300 µs  | yes    |
-        | size   |        | 12.30 MiB |        |          |                   | ≤ 12.00 MiB | **no** |
+        | metric | p10    | p50       | p95    | per second | relative, same run | target      | met    |
+        | ------ | ------ | --------- | ------ | ---------- | ------------------ | ----------- | ------ |
+        | bare   | 500 µs | 500 µs    | 500 µs | 2000       |                    |             |        |
+        | create | 700 µs | 700 µs    | 700 µs | 1429       | 1.40 × bare        | ≤ 1.3 ×     | **no** |
+        | call   | 700 µs | 700 µs    | 700 µs | 1429       | echo + 200 µs      | ≤ + 300 µs  | yes    |
+        | size   |        | 12.30 MiB |        |            |                    | ≤ 12.00 MiB | **no** |
         ");
     }
 
     #[test]
-    fn a_target_of_something_else_is_not_met() {
+    fn a_target_for_another_kind_of_value_is_not_met() {
         assert_eq!(ReportLine::calls("a", &times(1)).is_met(), None);
         assert_eq!(
             ReportLine::calls("a", &times(1)).target(ReportTarget::Ratio(2.0)).is_met(),
@@ -398,13 +398,13 @@ mod tests {
     }
 
     #[test]
-    fn what_took_less_is_shown_as_less() {
+    fn a_shorter_time_is_shown_as_a_negative_difference() {
         let line = ReportLine::calls("a", &times(1)).more("b", -0.002);
         assert_eq!(line.cells()[5], "b − 2.00 ms");
     }
 
     #[test]
-    fn a_time_has_three_figures() {
+    fn a_time_has_three_significant_digits() {
         let check = |seconds: f64, expected: &str| assert_eq!(shown(seconds), expected);
         check(0.0, "0.00 µs");
         check(0.000_001_234, "1.23 µs");

@@ -1,5 +1,7 @@
-//! Other memories, side by side with ours. They are driven as their makers publish them, with what
-//! they offer; what they do not do (history, durable writes, locks) is said beside the figures.
+//! Comparisons with other programs: npm's server-memory, the Python SDK's memory tool and Qwen Code.
+//!
+//! They run as their makers publish them. The conditions of each section name what they do not do, such as history,
+//! durable writes and locks.
 
 pub(crate) mod context_loader;
 

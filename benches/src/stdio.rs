@@ -1,4 +1,6 @@
-//! A client of MCP over a child's standard streams, and the least that could answer one.
+//! An MCP client over the standard streams of a child process, and an echo server to compare with.
+//!
+//! Requests are serialized before a measurement and results are parsed after it, so that only the exchange counts.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -7,10 +9,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-/// The revision that all servers here speak.
+/// The protocol revision that all measured servers speak.
 const REVISION: &str = "2025-06-18";
 
-/// A server in a child process, and the one client that it has.
+/// The only client of a server in a child process.
 #[derive(Debug)]
 pub(crate) struct McpClient {
     child: Child,
@@ -20,7 +22,7 @@ pub(crate) struct McpClient {
     line: String,
 }
 
-/// A request that is written out, so that only the exchange is measured.
+/// A serialized request.
 #[derive(Debug)]
 pub(crate) struct Request {
     id: u64,
@@ -37,7 +39,7 @@ impl McpClient {
         Ok(Self { child, input, output: BufReader::new(output), last: 0, line: String::new() })
     }
 
-    /// Begins as the protocol demands.
+    /// Initializes the session, as the protocol requires.
     pub(crate) fn initialize(&mut self) -> anyhow::Result<()> {
         let parameters = json!({
             "protocolVersion": REVISION,
@@ -50,7 +52,7 @@ impl McpClient {
         self.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
     }
 
-    /// Writes a request out.
+    /// Serializes a request.
     pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Request {
         self.last += 1;
         let id = self.last;
@@ -58,7 +60,7 @@ impl McpClient {
         Request { id, line: format!("{body}\n") }
     }
 
-    /// Writes the call of a tool out.
+    /// Serializes the call of a tool.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Request {
         self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
@@ -69,21 +71,25 @@ impl McpClient {
         loop {
             self.line.clear();
             let read = self.output.read_line(&mut self.line)?;
-            anyhow::ensure!(read > 0, "the server left in the middle of a request");
-            // Notifications come in between; only answers end with the wait.
+            anyhow::ensure!(read > 0, "the server ended before its answer");
+            // Notifications may arrive first; only an answer ends the wait.
             if !self.line.contains("\"method\"") || self.line.contains("\"result\"") {
                 return Ok(());
             }
         }
     }
 
-    /// Returns the result of the request that was exchanged last; an `Err` if it is none, or one
-    /// that the tool calls a failure.
+    /// Returns the result of the last exchanged request; an `Err` if there is none, or if the tool reports a failure.
     pub(crate) fn result(&self, request: &Request) -> anyhow::Result<Value> {
         let mut answer: Value = serde_json::from_str(&self.line)?;
         let failed = answer["result"]["isError"] == true;
-        let ours = answer["id"] == request.id && answer["result"].is_object();
-        anyhow::ensure!(ours && !failed, "{} was answered by {}", request.line, self.line);
+        let is_answer = answer["id"] == request.id && answer["result"].is_object();
+        anyhow::ensure!(
+            is_answer && !failed,
+            "request {} was answered with {}",
+            request.line,
+            self.line
+        );
         Ok(answer["result"].take())
     }
 
@@ -95,12 +101,12 @@ impl McpClient {
     }
 
     fn send(&mut self, line: &str) -> anyhow::Result<()> {
-        let input = self.input.as_mut().context("the server was told to end")?;
+        let input = self.input.as_mut().context("the input of the server is closed")?;
         input.write_all(line.as_bytes())?;
         Ok(())
     }
 
-    /// Returns the memory that the server's process keeps resident.
+    /// Returns the resident memory of the server's process.
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
         resident_bytes_of(self.child.id())
     }
@@ -108,16 +114,16 @@ impl McpClient {
 
 impl Drop for McpClient {
     fn drop(&mut self) {
-        // The end of its input is how a server is told to end; it may finish what it has begun.
+        // The server ends at the end of its input, after it has finished its requests.
         drop(self.input.take());
         drop(self.child.wait());
     }
 }
 
-/// Returns the memory that a process keeps resident.
+/// Returns the resident memory of a process.
 pub(crate) fn resident_bytes_of(pid: u32) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    resident_bytes(&status).context("the system does not say what a process keeps resident")
+    resident_bytes(&status).context("the status of the process has no VmRSS")
 }
 
 fn resident_bytes(status: &str) -> Option<u64> {
@@ -133,7 +139,7 @@ pub(crate) fn echo_server(bytes: usize) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Answers each request on stdin with the same text of so many bytes, until there are no more.
+/// Answers each request on stdin with the same text of `bytes` bytes, until stdin ends.
 pub(crate) fn echo(bytes: usize) -> anyhow::Result<()> {
     let text = "x".repeat(bytes);
     let mut output = std::io::stdout().lock();
@@ -153,7 +159,7 @@ pub(crate) fn echo(bytes: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the number of a request of [`McpClient`]; a notification has none.
+/// Returns the id of a request of [`McpClient`]; a notification has none.
 fn id_of(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once("\"id\":")?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -165,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_has_a_number_and_a_notification_none() {
+    fn a_request_has_an_id_and_a_notification_has_none() {
         assert_eq!(id_of(r#"{"id":17,"jsonrpc":"2.0"}"#), Some(17));
         assert_eq!(id_of(r#"{"method":"x","id":3}"#), Some(3));
         assert_eq!(id_of(r#"{"method":"notifications/initialized"}"#), None);

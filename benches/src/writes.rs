@@ -1,4 +1,4 @@
-//! Durable writes in process, history included, against the same writes without Lukasa.
+//! Measures durable writes in process, including history, compared with the same writes without Lukasa.
 
 use std::time::Instant;
 
@@ -8,11 +8,11 @@ use crate::fixture::{self, FOLDERS, Fixture, MEMORY_BYTES};
 use crate::measure::{Times, run_alternating};
 use crate::report::{ReportLine, ReportTarget, Section};
 
-/// Writes in one pass: fewer than start the synchronizing that is left for a pause.
+/// Writes in one pass: too few to start the background synchronization, which a pause starts.
 const CALLS: usize = 40;
-/// Writes in a row, whose synchronizing is waited for.
+/// Consecutive writes, measured up to the end of their synchronization.
 const CALLS_IN_A_ROW: usize = 200;
-/// How much longer than the bare write one through Lukasa may take.
+/// The most that a write may take, as a multiple of the bare write.
 const RATIO_MAX: f64 = 1.3;
 
 /// Measures creates and replacements.
@@ -21,19 +21,19 @@ pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
     lines.extend(in_a_row(bench)?);
     let method = format!(
         "Memories of {MEMORY_BYTES} bytes in {FOLDERS} folders, {CALLS} calls a pass, {} passes; \
-         the disk is flushed and the background work waited for between passes. *Bare* is a \
+         between passes the disk is flushed and background work is awaited. *Bare* is a \
          temporary file, fsync, rename, fsync of the folder. A call of Lukasa ends when the change \
-         and its history survive a power cut. *In a row* counts everything until the files \
-         themselves are synchronized and the state is closed, by {CALLS_IN_A_ROW} writes.",
+         and its history survive a power cut. *Consecutive* calls are {CALLS_IN_A_ROW} writes. \
+         They include all work until the files are synchronized and the state is closed.",
         bench.passes
     );
     Ok(Section { title: "Durable writes, in process", method, lines })
 }
 
 fn single(bench: &BenchConfig) -> anyhow::Result<Vec<ReportLine>> {
-    let bare = BareFiles::make(&bench.dir.join("writes-bare"), FOLDERS)?;
-    let ground = Fixture::open(&bench.dir.join("writes"))?;
-    ground.fill(CALLS)?;
+    let bare = BareFiles::create(&bench.dir.join("writes-bare"), FOLDERS)?;
+    let fixture = Fixture::open(&bench.dir.join("writes"))?;
+    fixture.fill(CALLS)?;
     let (mut written, mut created, mut turn) = (CALLS, CALLS, 0);
     for number in 0..CALLS {
         bare.write(number, &fixture::text(number, MEMORY_BYTES))?;
@@ -56,18 +56,18 @@ fn single(bench: &BenchConfig) -> anyhow::Result<Vec<ReportLine>> {
     let mut create = |times: &mut Times| {
         for _ in 0..CALLS {
             let command = fixture::create(created)?;
-            times.time(|| ground.apply(command))?;
+            times.time(|| fixture.apply(command))?;
             created += 1;
         }
-        ground.wait_for_quiet()
+        fixture.wait_for_quiet()
     };
     let mut replace = |times: &mut Times| {
         for number in 0..CALLS {
             let command = fixture::replace(number, turn)?;
-            times.time(|| ground.apply(command))?;
+            times.time(|| fixture.apply(command))?;
         }
         turn += 1;
-        ground.wait_for_quiet()
+        fixture.wait_for_quiet()
     };
     let [bare_new, create, bare_again, replace] =
         run_alternating(bench.passes, [&mut bare_new, &mut create, &mut bare_again, &mut replace])?;
@@ -83,10 +83,10 @@ fn single(bench: &BenchConfig) -> anyhow::Result<Vec<ReportLine>> {
     ])
 }
 
-/// Measures with what is otherwise done in the background.
+/// Measures consecutive writes, including the work that is otherwise done in the background.
 fn in_a_row(bench: &BenchConfig) -> anyhow::Result<Vec<ReportLine>> {
-    let bare = BareFiles::make(&bench.dir.join("row-bare"), FOLDERS)?;
-    let ground = Fixture::open(&bench.dir.join("row"))?;
+    let bare = BareFiles::create(&bench.dir.join("row-bare"), FOLDERS)?;
+    let fixture = Fixture::open(&bench.dir.join("row"))?;
     let (mut written, mut created) = (0, 0);
     let each = CALLS_IN_A_ROW.try_into()?;
     let mut bare_row = |times: &mut Times| {
@@ -101,17 +101,17 @@ fn in_a_row(bench: &BenchConfig) -> anyhow::Result<Vec<ReportLine>> {
     let mut row = |times: &mut Times| {
         let started = Instant::now();
         for _ in 0..CALLS_IN_A_ROW {
-            ground.apply(fixture::create(created)?)?;
+            fixture.apply(fixture::create(created)?)?;
             created += 1;
         }
-        ground.close();
+        fixture.close();
         times.add(started.elapsed() / each);
         baseline::flush(&bench.dir)
     };
     let [bare_row, row] = run_alternating(bench.passes, [&mut bare_row, &mut row])?;
     Ok(vec![
-        ReportLine::calls("bare writes in a row, each", &bare_row),
-        ReportLine::calls("`create` in a row, each, all synchronized", &row)
+        ReportLine::calls("consecutive bare writes, each", &bare_row),
+        ReportLine::calls("consecutive `create`, each, all synchronized", &row)
             .ratio("bare, in a row", row.ratio_to(&bare_row)),
     ])
 }

@@ -1,11 +1,11 @@
-//! Benchmarks: builds the package `benches` for release and hands the arguments through.
+//! Benchmarks: builds the package `benches` for release and passes the arguments on.
 //!
-//! Other memory servers are measured side by side by the same client, so they are installed first.
+//! It first installs the other memory programs that the benches compare Lukasa with.
 
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, tools};
 
-/// What to measure.
+/// The arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct BenchArgs {
     /// Arguments for the benchmarks: names, `--help`, …
@@ -13,7 +13,7 @@ pub(crate) struct BenchArgs {
     arguments: Vec<String>,
 }
 
-/// Installs the rivals, builds for release and measures.
+/// Installs the compared programs, builds for release and runs the benches.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &BenchArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, tools::FOR_BENCHES)?;
     let mut build = cargo::command();

@@ -1,4 +1,6 @@
-//! Running programs: cargo above all, always in sight and never past a failure.
+//! Functions that run programs, mostly cargo.
+//!
+//! Each failure becomes an error that names the command and its status.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -18,13 +20,13 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a program and returns what it printed; fails with its complaint unless it succeeds.
+/// Runs a program and returns what it printed; fails with its error output unless it succeeds.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = shown(command);
     let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
     if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        anyhow::bail!("`{shown}` ended with {}: {}", output.status, complaint.trim());
+        let error_output = String::from_utf8_lossy(&output.stderr);
+        anyhow::bail!("`{shown}` ended with {}: {}", output.status, error_output.trim());
     }
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not print UTF-8"))
 }

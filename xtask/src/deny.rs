@@ -1,15 +1,15 @@
 //! Dependencies: licences, sources and duplicate versions, as `deny.toml` allows them.
 //!
-//! Known security holes are asked for only on demand, since the list of them must be fetched from a
-//! git host, which a build machine may not reach.
+//! Security advisories are checked only on demand: their list comes from a git host, which a build machine may not
+//! reach.
 
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, tools};
 
-/// What to check besides licences, sources and versions.
+/// The arguments of `cargo xtask deny`.
 #[derive(clap::Args)]
 pub(crate) struct DenyArgs {
-    /// Also fetch the list of known security holes and compare
+    /// Also fetch the list of security advisories and compare
     #[arg(long)]
     advisories: bool,
 }
@@ -20,7 +20,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &DenyArgs) -> anyhow::Result
     check(workspace, &tools, if args.advisories { &["advisories"] } else { &[] })
 }
 
-/// Checks licences, sources and versions, with tools that are there already.
+/// Checks licences, sources and versions, with tools that are already installed.
 pub(crate) fn check(
     workspace: &CargoWorkspace,
     tools: &tools::Tools,

@@ -1,7 +1,7 @@
-//! References that are generated from the code: the program prints them, here they become files.
+//! Generates the files of `docs/reference/` from the output of the program.
 //!
-//! `lukasa reference NAME` prints Markdown, or JSON; `docs/reference/` holds it. What is not the same is
-//! drift, and `tidy` fails on it.
+//! `lukasa reference NAME` prints Markdown or JSON, and this command writes it to a file. `tidy` fails when a file
+//! differs from the output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::cargo;
 use crate::tidy::TidyFinding;
 use crate::workspace::CargoWorkspace;
 
-/// What `lukasa reference` knows, and the file that holds it.
+/// The names that `lukasa reference` accepts, each with its file.
 const REFERENCES: [(&str, &str); 7] = [
     ("cli", "cli.md"),
     ("codes", "codes.md"),
@@ -23,7 +23,7 @@ const REFERENCES: [(&str, &str); 7] = [
     ("settings", "settings.schema.json"),
 ];
 
-/// Whether to write or to compare.
+/// The arguments of `cargo xtask docs`.
 #[derive(clap::Args)]
 pub(crate) struct DocsArgs {
     /// Compare and write nothing
@@ -31,7 +31,7 @@ pub(crate) struct DocsArgs {
     check: bool,
 }
 
-/// One reference, as the program prints it.
+/// A reference that the program printed.
 #[derive(Debug, PartialEq, Eq)]
 struct Reference {
     /// Its file, from the root.
@@ -53,7 +53,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &DocsArgs) -> anyhow::Result
     Ok(())
 }
 
-/// Has the test that makes the description of all routes write the one that the program carries.
+/// Runs the test that generates the API description, so that it writes the file that is compiled into the program.
 fn describe_routes(workspace: &CargoWorkspace) -> anyhow::Result<()> {
     let test = "http::openapi::tests::the_embedded_description_is_what_the_code_declares";
     let mut command = cargo::command();
@@ -62,7 +62,7 @@ fn describe_routes(workspace: &CargoWorkspace) -> anyhow::Result<()> {
     cargo::run(command.args(["test", "--quiet", "--workspace", "--lib", "--", "--exact", test]))
 }
 
-/// Writes those references that are not as they should be.
+/// Writes the references that are out of date.
 pub(crate) fn write(workspace: &CargoWorkspace) -> anyhow::Result<()> {
     for reference in generate(workspace)? {
         let path = workspace.root.join(&reference.path);
@@ -98,11 +98,11 @@ fn differing(root: &Path, references: &[Reference]) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Builds the program; returns where it is.
+/// Builds the program; returns its path.
 pub(crate) fn build_program(workspace: &CargoWorkspace) -> anyhow::Result<PathBuf> {
     let mut build = cargo::command();
     build.current_dir(&workspace.root);
-    // With the features of the whole workspace, so that the tests build nothing anew.
+    // With the features of the whole workspace, so that the tests build nothing again.
     cargo::run(build.args(["build", "--quiet", "--workspace", "--bin", "lukasa"]))?;
     Ok(workspace.target.join("debug").join(format!("lukasa{}", std::env::consts::EXE_SUFFIX)))
 }
@@ -139,13 +139,13 @@ mod tests {
         fs::create_dir_all(root.path().join("docs/reference")).unwrap();
         fs::write(root.path().join("docs/reference/cli.md"), "# Commands\n").unwrap();
         fs::write(root.path().join("docs/reference/codes.md"), "# Old\n").unwrap();
-        let wanted = [
+        let references = [
             reference("cli", "# Commands\n"),
             reference("codes", "# Codes\n"),
             reference("rules", "# Rules\n"),
         ];
         let found: Vec<String> =
-            differing(root.path(), &wanted).iter().map(ToString::to_string).collect();
+            differing(root.path(), &references).iter().map(ToString::to_string).collect();
         assert_eq!(
             found,
             [

@@ -1,8 +1,8 @@
-//! Fuzzing: every parser of outside bytes is fed what libFuzzer can think of.
+//! Fuzzing: runs libFuzzer on every parser of untrusted bytes.
 //!
-//! The targets are the binaries of `fuzz/`, a package of its own, which needs no nightly compiler
-//! because no sanitizer is asked for: there is no unsafe code to watch, a panic is what counts.
-//! Small seeds are kept in `fuzz/corpus`; what a run finds interesting goes to `target`.
+//! The targets are the binaries of the separate package `fuzz/`. They use no sanitizer, because there is no unsafe code
+//! to watch: only panics count. So they need no nightly compiler. Seeds are in `fuzz/corpus`; inputs that a run adds
+//! go to `target`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,34 +18,34 @@ use crate::workspace::CargoWorkspace;
 /// The package of the targets, from the root.
 pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
 
-/// One input that takes longer is a finding.
+/// The time after which an input counts as a failure.
 const INPUT_SECONDS_MAX: u64 = 5;
-/// An input never needs to be longer: caps are far below, and long inputs find little.
+/// The longest input: caps are far below, and long inputs find little.
 const INPUT_BYTES_MAX: u64 = 16_384;
-/// A parser that takes more memory is a finding.
+/// The memory above which a parser fails.
 const MEMORY_MIB_MAX: u64 = 1_024;
 
-/// What to feed, and for how long.
+/// The arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct FuzzArgs {
     /// The target; all when none is named
     target: Option<String>,
-    /// How many seconds to search, in all
+    /// Total seconds to search
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Run this one input, such as a crash that was kept, and stop
+    /// Run this one input, such as a saved crash, and stop
     #[arg(long, value_name = "FILE", requires = "target")]
     replay: Option<PathBuf>,
 }
 
-/// Installs cargo-fuzz if need be, and searches.
+/// Installs cargo-fuzz if needed, and runs the targets or one input.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &FuzzArgs) -> anyhow::Result<()> {
-    let known = targets(workspace)?;
-    let is_asked =
+    let all = targets(workspace)?;
+    let is_chosen =
         |target: &&FuzzTarget| args.target.as_ref().is_none_or(|name| *name == target.name);
-    let chosen: Vec<FuzzTarget> = known.iter().filter(is_asked).cloned().collect();
-    let names = || known.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join(", ");
-    anyhow::ensure!(!chosen.is_empty(), "there is no such target, only {}", names());
+    let chosen: Vec<FuzzTarget> = all.iter().filter(is_chosen).cloned().collect();
+    let names = || all.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(!chosen.is_empty(), "there is no such target; choose one of {}", names());
     let tools = tools::prepare(workspace, &[tools::CARGO_FUZZ])?;
     match (&args.replay, chosen.as_slice()) {
         (Some(input), [target]) => {
@@ -57,7 +57,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &FuzzArgs) -> anyhow::Result
     }
 }
 
-/// One target, as the manifest declares it.
+/// A target, as the manifest declares it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct FuzzTarget {
     name: String,
@@ -80,35 +80,39 @@ pub(crate) fn declared(manifest: &str) -> anyhow::Result<Vec<FuzzTarget>> {
         bin: Vec<FuzzTarget>,
     }
     let manifest: Manifest =
-        toml::from_str(manifest).with_context(|| format!("cannot understand {MANIFEST}"))?;
+        toml::from_str(manifest).with_context(|| format!("cannot parse {MANIFEST}"))?;
     Ok(manifest.bin)
 }
 
-/// Divides the time among the targets and feeds each.
+/// Divides the time among the targets and runs each.
 pub(crate) fn search(
     workspace: &CargoWorkspace,
     tools: &Tools,
     targets: &[FuzzTarget],
     seconds: u64,
 ) -> anyhow::Result<()> {
-    // All are built before the first is fed, so that the time is spent on searching; several of them at once,
-    // as cargo does without a name.
-    let one = if let [one] = targets { Some(&one.name) } else { None };
-    cargo::run(cargo_fuzz(workspace, tools, "build").args(one))?;
+    // All are built before the first runs, so that the time is spent on searching. Cargo builds them in parallel
+    // when no name is passed.
+    let single = if let [target] = targets { Some(&target.name) } else { None };
+    cargo::run(cargo_fuzz(workspace, tools, "build").args(single))?;
     let each = (seconds / u64::try_from(targets.len().max(1))?).max(1);
     for target in targets {
         let name = &target.name;
         println!("fuzz: {name} for {each} s");
-        let found = workspace.target.join("fuzz-corpus").join(name);
-        fs::create_dir_all(&found)?;
+        let corpus = workspace.target.join("fuzz-corpus").join(name);
+        fs::create_dir_all(&corpus)?;
         let seeds = workspace.root.join("fuzz/corpus").join(name);
-        anyhow::ensure!(seeds.is_dir(), "{} is missing: a target has seeds", seeds.display());
+        anyhow::ensure!(
+            seeds.is_dir(),
+            "{} is missing; every target needs seeds there",
+            seeds.display()
+        );
         let mut command = cargo_fuzz(workspace, tools, "run");
-        command.arg(name).arg(found).arg(seeds).arg("--").args(limits(each));
+        command.arg(name).arg(corpus).arg(seeds).arg("--").args(limits(each));
         cargo::run(&mut command).with_context(|| {
             format!(
-                "the input is kept in fuzz/artifacts/{name}; run it again with \
-                 `cargo xtask fuzz {name} --replay FILE`, and make it a unit test"
+                "the input is saved in fuzz/artifacts/{name}; run it again with \
+                 `cargo xtask fuzz {name} --replay FILE`, and add a unit test of it"
             )
         })?;
     }

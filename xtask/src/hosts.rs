@@ -1,7 +1,7 @@
-//! Agent hosts: installs them, runs each against a scripted model, and writes down what was seen.
+//! Agent hosts: installs them, runs each against a scripted model, and writes the results to `docs/HOSTS.md`.
 //!
-//! The tests in `crates/cli/tests/it/hosts.rs` do the work and leave one report for each host. This part
-//! only starts them and turns the reports into `docs/HOSTS.md`.
+//! The tests in `crates/cli/tests/it/hosts.rs` do the work and write one report for each host. This
+//! command only starts them and turns the reports into the document.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::cargo;
 use crate::tools::{self, FOR_HOSTS, FOR_TESTS};
 use crate::workspace::CargoWorkspace;
 
-/// Which hosts to run.
+/// The arguments of `cargo xtask hosts`.
 #[derive(clap::Args)]
 pub(crate) struct HostsArgs {
     /// Run only hosts whose test has this in its name; of others, the reports of earlier runs count
@@ -23,7 +23,7 @@ pub(crate) struct HostsArgs {
     only: Option<String>,
 }
 
-/// The file that holds what was seen.
+/// The document with the results.
 const DOCUMENT: &str = "docs/HOSTS.md";
 
 const INTRODUCTION: &str = "\
@@ -59,7 +59,7 @@ const SECOND_HEAD: &str = "
 |---|---|---|---|---|---|---|
 ";
 
-/// How one host behaves, as its test saw it.
+/// The behavior of one host, as its test observed it.
 #[derive(Debug, Deserialize)]
 struct HostReport {
     title: String,
@@ -93,7 +93,7 @@ struct Observations {
 pub(crate) fn run(workspace: &CargoWorkspace, args: &HostsArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, &[FOR_TESTS, FOR_HOSTS].concat())?;
     let reports = workspace.target.join("hosts");
-    // What an earlier run left would pass for what this one saw.
+    // Reports of an earlier run would look like results of this one.
     if reports.exists() && args.only.is_none() {
         fs::remove_dir_all(&reports)?;
     }
@@ -121,7 +121,7 @@ fn read(folder: &Path) -> anyhow::Result<Vec<HostReport>> {
         let date = cargo::output(Command::new("date").args(["-u", "+%F", "-r"]).arg(&path))?;
         reports.push(HostReport { date: date.trim().to_owned(), ..report });
     }
-    reports.sort_by(|one, other| one.title.cmp(&other.title));
+    reports.sort_by(|left, right| left.title.cmp(&right.title));
     Ok(reports)
 }
 
@@ -171,7 +171,7 @@ fn document(reports: &[HostReport]) -> String {
     text
 }
 
-/// Says how a text reaches the model.
+/// Returns a phrase for the form in which a text reaches the model.
 fn form(form: &str) -> &str {
     match form {
         "text" => "as text",
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_is_of_the_versions_that_are_installed() {
+    fn the_document_names_the_pinned_versions() {
         let workspace = CargoWorkspace::load().unwrap();
         let document = fs::read_to_string(workspace.root.join(DOCUMENT)).unwrap();
         let rows: Vec<_> = document.lines().filter_map(|line| line.split(" | ").nth(1)).collect();

@@ -1,13 +1,13 @@
 //! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | picture | sdk | fuzz | sim | api | bench | model-run | tools`.
 //!
-//! Whatever a person or CI does to this repository beyond plain cargo is a command here, so that both
-//! do the same. It depends on nothing of the product: it reads the sources and runs cargo.
+//! Everything that developers and CI do with this repository beyond plain cargo is a command here, so that both do
+//! the same. The package depends on no crate of the product: it reads the sources and runs cargo.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a builder's tool: it reads the checkout, takes times and talks to a terminal"
+    reason = "a developer's tool: it reads the checkout, measures times and prints to a terminal"
 )]
 
 mod api;
@@ -46,7 +46,7 @@ enum XtaskCommand {
     Test(test::TestArgs),
     /// Run every agent host against a scripted model, and write docs/HOSTS.md
     Hosts(hosts::HostsArgs),
-    /// Check what compilers do not: layers, circles, names, sizes, orphans, links, generated docs
+    /// Check what compilers do not: layers, import cycles, names, sizes, orphans, links, generated docs
     Tidy(tidy::TidyArgs),
     /// Write the references that are generated from the code
     Docs(docs::DocsArgs),
@@ -56,15 +56,15 @@ enum XtaskCommand {
     Deny(deny::DenyArgs),
     /// Compile the TypeScript client, and run its tests against the daemon
     Sdk(sdk::SdkArgs),
-    /// Feed hostile bytes to the parsers of outside bytes
+    /// Run the parsers of untrusted bytes on hostile input
     Fuzz(fuzz::FuzzArgs),
     /// Run the seeded simulator
     Sim(sim::SimArgs),
-    /// Ask a daemon whatever its description allows, and what it does not
+    /// Send a daemon requests that its API description allows, and others
     Api(api::ApiArgs),
     /// Build for release and measure
     Bench(bench::BenchArgs),
-    /// Let a real model work, on a server that you run, and check that nothing is lost
+    /// Run Lukasa with a real model on a server that you run, and check that nothing is lost
     ModelRun(model_run::ModelRunArgs),
     /// Install the tools of the tests and print their environment, for `eval "$(cargo xtask tools)"`
     Tools,

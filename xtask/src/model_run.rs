@@ -1,8 +1,9 @@
-//! One run of the real program with a real model, on whatever server the developer has.
+//! Runs the real program with a real model, on a server that the developer provides.
 //!
-//! The tests use scripted models. This is for the rest: that a server is understood, that its model's answers are decoded, and
-//! that whatever a model says, no memory is lost, no deadline is missed and Ctrl-C ends it. A model of random weights is a
-//! good one for that (`--nonsense`). It works in a home of its own below the build folder and touches no other.
+//! The tests use scripted models. This run checks that a server of a real model can be used and that its answers are
+//! decoded. It also checks that no answer loses a memory or delays a command beyond its deadline, and that Ctrl-C ends
+//! a command. A model with random weights tests the second part well (`--nonsense`). The run uses its own home below
+//! the build folder and touches no other.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,55 +20,55 @@ use serde_json::{Value, json};
 use crate::cargo;
 use crate::workspace::CargoWorkspace;
 
-/// Which model.
+/// The arguments of `cargo xtask model-run`.
 #[derive(clap::Args)]
 pub(crate) struct ModelRunArgs {
-    /// Where the server's API begins, such as `http://127.0.0.1:8080/v1`
+    /// The base URL of the server's API, such as `http://127.0.0.1:8080/v1`
     #[arg(long)]
     url: String,
-    /// The model, as the server calls it
+    /// The model's name on the server
     #[arg(long, value_name = "NAME")]
     model: String,
-    /// How it is spoken to: openai, openai-responses, anthropic or gemini
+    /// The API of the server: openai, openai-responses, anthropic or gemini
     #[arg(long, default_value = "openai")]
     api: String,
     /// The variable of the environment that holds the key
     #[arg(long, value_name = "NAME")]
     key_variable: Option<String>,
-    /// The model has random weights: what it says is not judged, but all else is
+    /// The model has random weights: its answers are not judged, but everything else is
     #[arg(long)]
     nonsense: bool,
 }
 
-/// The memories that there are before the model does anything.
+/// The memories that exist before the model does anything.
 const SEED: [(&str, &str); 3] = [
     ("global/user/drinks.md", "- I drink green tea in the morning\n- I own a red bicycle\n"),
     ("global/user/home.md", "- I live in Tromsø\n- I own two cats\n- I own two cats\n"),
     ("global/user/work.md", "- I deploy on Tuesdays\n"),
 ];
-/// What is to be remembered.
+/// The fact that the model should remember.
 const BEES: &str = "I keep bees in the garden.";
-/// The word of what is to be forgotten.
+/// A word of the entry that the model should forget.
 const BICYCLE: &str = "bicycle";
 
-/// Events of hooks, and what Claude Code calls them.
+/// The events of hooks, with Claude Code's names for them.
 const EVENTS: [(&str, &str); 3] =
     [("user-prompt", "UserPromptSubmit"), ("post-tool-use", "PostToolUse"), ("stop", "Stop")];
 
-/// Longer than any of these takes that keeps its deadline: 295 s, 30 s and 4 s, and what the program needs itself.
+/// The deadlines of 295 s, 30 s and 4 s, plus the time that the program needs itself.
 const AGENT_MAX: Duration = Duration::from_secs(305);
 const FORGET_MAX: Duration = Duration::from_secs(40);
 const RECALL_MAX: Duration = Duration::from_secs(7);
-/// How soon a command ends that is interrupted.
+/// The time within which an interrupted command must end.
 const CANCEL_MAX: Duration = Duration::from_secs(5);
-/// How long an agent waits for a hook.
+/// The time that an agent waits for a hook.
 const HOOK_MAX: Duration = Duration::from_secs(1);
-/// Longer than a model that failed for the first time is not asked.
+/// Longer than the backoff after the first failure of a model.
 const BACKOFF: Duration = Duration::from_secs(6);
-/// How often it is looked whether something has happened.
+/// The interval of polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Builds the program, lets the model work, and prints what came of it.
+/// Builds the program, runs all steps with the model, and prints the results.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &ModelRunArgs) -> anyhow::Result<()> {
     cargo::run(cargo::command().current_dir(&workspace.root).args(["build", "--bin", "lukasa"]))?;
     let mut run = ModelRunSession::new(workspace, args)?;
@@ -77,8 +78,8 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &ModelRunArgs) -> anyhow::Re
     run.forget()?;
     run.dream()?;
     run.recall()?;
-    let told = run.lukasa(&["doctor"])?;
-    run.check(told.status.success(), || format!("doctor: {}", text(&told.stdout)));
+    let doctor = run.lukasa(&["doctor"])?;
+    run.check(doctor.status.success(), || format!("doctor: {}", text(&doctor.stdout)));
     run.report(args)
 }
 
@@ -87,24 +88,24 @@ struct ModelRunSession {
     home: PathBuf,
     checkout: PathBuf,
     rows: Vec<[String; 8]>,
-    /// What must never happen.
+    /// Violations of guarantees that hold for any model.
     failures: Vec<String>,
-    /// What a model that can do the work would have done otherwise.
+    /// Answers that a capable model would not give.
     weak_answers: Vec<String>,
-    /// Whether anything that the model said was decoded into a call.
+    /// Whether any answer of the model was decoded into a tool call.
     decoded: bool,
-    /// The last piece of work on record that was looked at.
+    /// The number of the last run record that was read.
     last: u64,
 }
 
 impl ModelRunSession {
-    /// Makes a home with settings that name the model, and memories.
+    /// Creates a home with settings that name the model, and with memories.
     fn new(workspace: &CargoWorkspace, args: &ModelRunArgs) -> anyhow::Result<Self> {
-        let place = workspace.target.join("model-run");
-        if place.exists() {
-            fs::remove_dir_all(&place)?;
+        let folder = workspace.target.join("model-run");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
         }
-        let (home, checkout) = (place.join("home"), place.join("app"));
+        let (home, checkout) = (folder.join("home"), folder.join("app"));
         fs::create_dir_all(&home)?;
         fs::create_dir_all(checkout.join(".git"))?;
         let quoted = |text: &str| Value::from(text).to_string();
@@ -130,23 +131,23 @@ impl ModelRunSession {
             last: 0,
         };
         for (path, text) in SEED {
-            let made = run.run_with_stdin(&["create", path, "-"], text)?;
-            ensure!(made.status.success(), "cannot make {path}: {}", error_output(&made));
+            let output = run.run_with_stdin(&["create", path, "-"], text)?;
+            ensure!(output.status.success(), "cannot create {path}: {}", error_output(&output));
         }
         Ok(run)
     }
 
-    /// Asks whether the model is there at all.
+    /// Checks that the model answers.
     fn connect(&mut self) -> anyhow::Result<()> {
-        let asked = self.lukasa(&["models", "--json"])?;
-        let told: Value = serde_json::from_slice(&asked.stdout)
-            .with_context(|| format!("lukasa models: {}", error_output(&asked)))?;
-        let checked = &told["checked"][0];
+        let output = self.lukasa(&["models", "--json"])?;
+        let printed: Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("lukasa models: {}", error_output(&output)))?;
+        let checked = &printed["checked"][0];
         ensure!(checked["answers"] == true, "no model answers: {}", checked["error"]);
         self.decoded |= checked["callsTools"] == true;
         let calls = if checked["callsTools"] == true { "calls tools" } else { "calls no tools" };
         self.judge(checked["callsTools"] == true, || {
-            "it does not call a tool that it is asked to call".into()
+            "it was asked to call a tool and did not".into()
         });
         let took = Duration::from_millis(checked["tookMs"].as_u64().unwrap_or_default());
         self.rows.push(row("models", calls, took, &Value::Null));
@@ -154,13 +155,13 @@ impl ModelRunSession {
     }
 
     fn remember(&mut self) -> anyhow::Result<()> {
-        let (before, begun) = (self.texts()?, Instant::now());
+        let (before, started) = (self.texts()?, Instant::now());
         let ended = self.lukasa(&["remember", BEES])?;
-        self.record_step("remember", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
+        self.record_step("remember", &ended.status.to_string(), (started.elapsed(), AGENT_MAX))?;
         let after = self.texts()?;
         if ended.status.success() {
             let has_bees = after.iter().any(|(_, text)| text.contains("bees"));
-            self.judge(has_bees, || "what was to be remembered is in no memory".into());
+            self.judge(has_bees, || "the fact to remember is in no memory".into());
         } else {
             self.check(before == after, || "remember failed, and changed memories".into());
             self.judge(false, || format!("remember failed: {}", error_output(&ended)));
@@ -176,20 +177,20 @@ impl ModelRunSession {
         let mut child = self.command(&["remember", &text]);
         let child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut is_running = false;
-        let begun = Instant::now();
-        while !is_running && begun.elapsed() < CANCEL_MAX {
+        let started = Instant::now();
+        while !is_running && started.elapsed() < CANCEL_MAX {
             let tasks = self.json(&["tasks", "--json"])?;
             let all = tasks["tasks"].as_array();
             is_running = all.into_iter().flatten().any(|task| task["status"] == "running");
             sleep(POLL_INTERVAL);
         }
-        // Long enough that the question has been sent.
+        // Long enough for the request to the model to be sent.
         sleep(4 * POLL_INTERVAL);
         signal(&child, "INT")?;
         let interrupted = Instant::now();
         let ended = child.wait_with_output()?;
         let took = interrupted.elapsed();
-        self.check(took <= CANCEL_MAX, || format!("Ctrl-C ended remember after {took:?} only"));
+        self.check(took <= CANCEL_MAX, || format!("Ctrl-C ended remember only after {took:?}"));
         if ended.status.code() == Some(130) {
             self.check(self.texts()? == before, || "a cancelled remember changed memories".into());
         }
@@ -199,9 +200,9 @@ impl ModelRunSession {
     }
 
     fn forget(&mut self) -> anyhow::Result<()> {
-        let (before, begun) = (self.texts()?, Instant::now());
+        let (before, started) = (self.texts()?, Instant::now());
         let ended = self.lukasa(&["forget", "-y", "my red bicycle"])?;
-        self.record_step("forget", &ended.status.to_string(), (begun.elapsed(), FORGET_MAX))?;
+        self.record_step("forget", &ended.status.to_string(), (started.elapsed(), FORGET_MAX))?;
         let after = self.texts()?;
         let (had, has) = (lines(&before), lines(&after));
         self.check(has.is_subset(&had), || "forget wrote something".into());
@@ -212,15 +213,15 @@ impl ModelRunSession {
             let undone = self.lukasa(&["undo", "-y"])?;
             self.check(undone.status.success(), || format!("undo: {}", error_output(&undone)));
             let restored = self.texts()? == before;
-            self.check(restored, || "undo did not bring back what was forgotten".into());
+            self.check(restored, || "undo did not restore the forgotten entries".into());
         }
         Ok(())
     }
 
     fn dream(&mut self) -> anyhow::Result<()> {
-        let (before, begun) = (self.texts()?, Instant::now());
+        let (before, started) = (self.texts()?, Instant::now());
         let ended = self.lukasa(&["dream", "-y"])?;
-        self.record_step("dream", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
+        self.record_step("dream", &ended.status.to_string(), (started.elapsed(), AGENT_MAX))?;
         let after = self.texts()?;
         if !ended.status.success() {
             self.check(before == after, || "a dream failed, and changed memories".into());
@@ -230,7 +231,7 @@ impl ModelRunSession {
         Ok(())
     }
 
-    /// Talks to a daemon as an agent with hooks does.
+    /// Sends a daemon the hook events of an agent.
     fn recall(&mut self) -> anyhow::Result<()> {
         let mut daemon = self.command(&["serve", "--port", "0", "--json"]);
         let mut daemon = Daemon(daemon.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?);
@@ -239,70 +240,70 @@ impl ModelRunSession {
         BufReader::new(stdout).read_line(&mut ready)?;
         ensure!(ready.contains("url"), "the daemon did not start: {ready}");
 
-        // No session is begun: what that shows whole is not recalled again.
-        let begun = Instant::now();
+        // No session is started, because memories that its start shows completely are not recalled again.
+        let started = Instant::now();
         let mut shown =
             self.send_hook_event("user-prompt", "Which hot drink should I make for myself?")?;
-        self.check(begun.elapsed() <= HOOK_MAX, || "a prompt waited for the model".into());
+        self.check(started.elapsed() <= HOOK_MAX, || "a prompt waited for the model".into());
         while shown.is_empty()
-            && begun.elapsed() < RECALL_MAX
+            && started.elapsed() < RECALL_MAX
             && self.newest_unseen_work()?.is_none()
         {
             sleep(POLL_INTERVAL);
             shown = self.send_hook_event("post-tool-use", "")?;
         }
         self.await_record()?;
-        self.record_step("recall", "-", (begun.elapsed(), RECALL_MAX))?;
+        self.record_step("recall", "-", (started.elapsed(), RECALL_MAX))?;
         sleep(4 * POLL_INTERVAL);
         shown += &self.send_hook_event("post-tool-use", "")?;
-        self.judge(shown.contains("green tea"), || format!("recalled was: {shown:?}"));
+        self.judge(shown.contains("green tea"), || format!("the recall showed: {shown:?}"));
         self.send_hook_event("stop", "")?;
 
-        // A model that failed or was late is left alone for a while.
+        // After a failure or a timeout the model is not asked during the backoff.
         if self.json(&["runs", "-n", "1", "--json"])?["ended"] == "fallback" {
             sleep(BACKOFF);
         }
-        // A turn that ends at once: nobody wants the answer any more.
-        let begun = Instant::now();
+        // The turn ends at once, so the recall must be cancelled.
+        let started = Instant::now();
         self.send_hook_event("user-prompt", "And what should I do on Tuesdays?")?;
         sleep(POLL_INTERVAL);
         self.send_hook_event("stop", "")?;
         self.await_record()?;
-        self.record_step("recall, turn ended", "-", (begun.elapsed(), CANCEL_MAX))?;
+        self.record_step("recall, turn ended", "-", (started.elapsed(), CANCEL_MAX))?;
         signal(&daemon.0, "TERM")?;
-        self.check(daemon.0.wait()?.success(), || "the daemon did not end well".into());
-        // A hook never fails its agent; what is wrong is in its log.
+        self.check(daemon.0.wait()?.success(), || "the daemon did not exit with success".into());
+        // A hook never fails its agent; it writes errors to its log.
         let log = fs::read_to_string(self.home.join("state/hooks.log")).unwrap_or_default();
-        self.check(log.is_empty(), || format!("hooks complained: {log}"));
+        self.check(log.is_empty(), || format!("the log of the hooks has errors: {log}"));
         Ok(())
     }
 
-    /// Tells the daemon of an event by a hook. Returns what the agent's model is shown.
+    /// Sends an event to the daemon through a hook. Returns the text for the agent's model.
     fn send_hook_event(&self, event: &str, prompt: &str) -> anyhow::Result<String> {
-        let name = EVENTS.iter().find(|(ours, _)| *ours == event).map(|(_, theirs)| theirs);
-        let told = json!({
+        let name = EVENTS.iter().find(|(word, _)| *word == event).map(|(_, name)| name);
+        let input = json!({
             "session_id": "model-run", "cwd": self.checkout, "hook_event_name": name, "prompt": prompt,
         });
         let args = ["hook", event, "--agent", "claude-code"];
-        let answered = self.run_with_stdin(&args, &told.to_string())?;
-        Ok(text(&answered.stdout))
+        let output = self.run_with_stdin(&args, &input.to_string())?;
+        Ok(text(&output.stdout))
     }
 
-    /// Returns the newest piece of work on record, if it was not looked at.
+    /// Returns the newest run record, if it was not read yet.
     fn newest_unseen_work(&self) -> anyhow::Result<Option<Value>> {
         let work = self.json(&["runs", "-n", "1", "--json"])?;
         Ok(Some(work).filter(|work| work["number"].as_u64().unwrap_or_default() > self.last))
     }
 
     fn await_record(&self) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < RECALL_MAX && self.newest_unseen_work()?.is_none() {
+        let started = Instant::now();
+        while started.elapsed() < RECALL_MAX && self.newest_unseen_work()?.is_none() {
             sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 
-    /// Notes a step with what is on record of it.
+    /// Adds a row for a step, with the facts of its run record.
     fn record_step(
         &mut self,
         step: &str,
@@ -314,7 +315,7 @@ impl ModelRunSession {
         let count = |key: &str| work[key].as_u64().unwrap_or_default();
         self.decoded |= count("calls") > count("refused");
         self.check(took <= most, || format!("{step} took {took:?}, and may take {most:?}"));
-        self.check(!work.is_null(), || format!("{step}: nothing is on record of the model"));
+        self.check(!work.is_null(), || format!("{step}: there is no record of a run of the model"));
         let how = work["ended"].as_str().unwrap_or(ended);
         let how =
             work["why"].as_str().map_or_else(|| how.to_owned(), |why| format!("{how}: {why}"));
@@ -322,17 +323,17 @@ impl ModelRunSession {
         Ok(())
     }
 
-    /// Notes whether an invariant holds.
+    /// Records a failure if an invariant does not hold.
     fn check(&mut self, holds: bool, what: impl FnOnce() -> String) {
         self.failures.extend((!holds).then(what));
     }
 
-    /// Notes whether the model did what one that can do the work would do.
+    /// Records a weak answer if the model did not do what a capable one would do.
     fn judge(&mut self, is_right: bool, what: impl FnOnce() -> String) {
         self.weak_answers.extend((!is_right).then(what));
     }
 
-    /// Checks that entries are all there.
+    /// Checks that no entry is missing.
     fn check_kept(&mut self, had: &BTreeSet<String>, texts: &[(PathBuf, String)], step: &str) {
         let has = lines(texts);
         let lost: Vec<&String> = had.difference(&has).collect();
@@ -369,12 +370,12 @@ impl ModelRunSession {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
-        // Dropped, so that the program sees the end.
-        child.stdin.take().context("no pipe")?.write_all(stdin.as_bytes())?;
+        // Dropping the pipe ends the program's input.
+        child.stdin.take().context("the child has no input")?.write_all(stdin.as_bytes())?;
         Ok(child.wait_with_output()?)
     }
 
-    /// Returns what a command prints as JSON; null if it prints nothing.
+    /// Returns the JSON output of a command; null if it prints nothing.
     fn json(&self, args: &[&str]) -> anyhow::Result<Value> {
         let printed = self.lukasa(args)?;
         if printed.stdout.is_empty() && printed.status.success() {
@@ -384,29 +385,31 @@ impl ModelRunSession {
             .with_context(|| format!("lukasa {}: {}", args.join(" "), error_output(&printed)))
     }
 
-    /// Prints the table, and fails if something is wrong.
+    /// Prints the table, and fails if there are failures.
     fn report(mut self, args: &ModelRunArgs) -> anyhow::Result<()> {
         let decoded = self.decoded;
         self.judge(decoded, || {
-            "no structured answer: nothing that it said was a call of a tool that it has".into()
+            "no structured answer: none of its answers was a call of an offered tool".into()
         });
         let head = ["step", "ended", "took", "turns", "calls", "refused", "tokens in", "out"];
         println!("\n{} at {}\n", args.model, args.url);
         print!("{}", table(&head.map(str::to_owned), &self.rows));
-        println!("\nWhat was made is in {}", self.home.display());
-        for poor in &self.weak_answers {
-            println!("the model: {poor}");
+        println!("\nThe files of the run are in {}", self.home.display());
+        for answer in &self.weak_answers {
+            println!("weak answer: {answer}");
         }
-        for broken in &self.failures {
-            println!("broken: {broken}");
+        for failure in &self.failures {
+            println!("failure: {failure}");
         }
-        ensure!(self.failures.is_empty(), "{} things are broken, see above", self.failures.len());
+        ensure!(self.failures.is_empty(), "{} failures, see above", self.failures.len());
         let is_judged = !args.nonsense;
         ensure!(
             !is_judged || self.weak_answers.is_empty(),
-            "nothing is broken, but the model did not do the work, see above; `--nonsense` does not judge that"
+            "there are no failures, but the model gave weak answers, see above; `--nonsense` does not judge them"
         );
-        println!("nothing was lost, deadlines were kept, and Ctrl-C ended what it was to end");
+        println!(
+            "no failures: nothing was lost, deadlines were kept, and Ctrl-C ended the command"
+        );
         Ok(())
     }
 }
@@ -416,14 +419,14 @@ struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Errors are ignored, because it may have ended by itself.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
 fn signal(child: &Child, name: &str) -> anyhow::Result<()> {
-    // What ended before needs none.
+    // A child that has ended needs no signal.
     Command::new("kill").args(["-s", name, &child.id().to_string()]).status()?;
     Ok(())
 }
@@ -461,7 +464,7 @@ fn row(step: &str, ended: &str, took: Duration, work: &Value) -> [String; 8] {
 fn table(head: &[String; 8], rows: &[[String; 8]]) -> String {
     let all = || std::iter::once(head).chain(rows);
     let widths: [usize; 8] =
-        std::array::from_fn(|at| all().map(|row| row[at].chars().count()).max().unwrap_or(0));
+        std::array::from_fn(|index| all().map(|row| row[index].chars().count()).max().unwrap_or(0));
     let line = |row: &[String; 8]| {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
@@ -474,8 +477,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn error_output(output: &Output) -> String {
-    let told = text(&output.stderr);
-    if told.is_empty() { output.status.to_string() } else { told }
+    let printed = text(&output.stderr);
+    if printed.is_empty() { output.status.to_string() } else { printed }
 }
 
 #[cfg(test)]
@@ -483,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_counted_once_wherever_they_stand() {
+    fn an_entry_in_several_memories_counts_once() {
         let of = |texts: &[&str]| {
             let texts: Vec<_> =
                 texts.iter().map(|text| (PathBuf::from("a.md"), (*text).to_owned())).collect();
@@ -496,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_as_wide_as_what_is_in_it() {
+    fn columns_are_as_wide_as_their_cells() {
         let head = ["step", "ended", "took", "t", "c", "r", "in", "out"].map(str::to_owned);
         let work = json!({ "turns": 1, "calls": 2, "refused": 0, "tokensIn": 300, "tokensOut": 4 });
         let row = row("remember", "completed", Duration::from_millis(1_240), &work);

@@ -1,6 +1,6 @@
-//! The TypeScript client: its types against the description of the routes, compiled, and run against a daemon.
+//! The TypeScript client: compares its types with the API description, compiles it and tests it against a daemon.
 //!
-//! What its package needs is installed beside it, as its lock file says, only when that has changed.
+//! Its dependencies are installed when its lock file has changed.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,15 +11,15 @@ use crate::tools::{self, Tools};
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, docs};
 
-/// What to do with the client.
+/// The arguments of `cargo xtask sdk`.
 #[derive(clap::Args)]
 pub(crate) struct SdkArgs {
-    /// Only make its types anew from docs/reference/openapi.json
+    /// Only generate its types from docs/reference/openapi.json
     #[arg(long)]
     types: bool,
 }
 
-/// Installs what is missing, and makes the types or runs everything.
+/// Installs the tools, and generates the types or runs everything.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &SdkArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, tools::FOR_TESTS)?;
     if args.types {
@@ -29,17 +29,17 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &SdkArgs) -> anyhow::Result<
     check(workspace, &tools)
 }
 
-/// Runs everything with tools that are there already.
+/// Runs everything with tools that are already installed.
 pub(crate) fn check(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     tools::install_package(workspace, &folder(workspace))?;
     let program = docs::build_program(workspace)?;
     cargo::run(npm(workspace, tools).args(["run", "types:check"]))
-        .context("the types are not those of the description: run `cargo xtask sdk --types`")?;
+        .context("the types differ from the API description: run `cargo xtask sdk --types`")?;
     cargo::run(npm(workspace, tools).arg("test").env("LUKASA_PROGRAM", program))?;
-    // The page is no package of its own; the compiler is the same.
+    // The page has no package of its own, so it uses the compiler of the client.
     let page = workspace.root.join("crates/server/ui.tsconfig.json");
     cargo::run(npm(workspace, tools).args(["exec", "--", "tsc", "-p"]).arg(page))
-        .context("the types of the page are wrong")
+        .context("the page does not compile")
 }
 
 fn folder(workspace: &CargoWorkspace) -> PathBuf {

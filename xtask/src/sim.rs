@@ -1,15 +1,14 @@
-//! The seeded simulators: several callers, crashes and a clock against a plain model, for as long as
-//! there is time.
+//! The seeded simulators: they compare several callers, crashes and a clock with a plain model, until the time is over.
 //!
-//! They are tests of `store` and, for lanes, of `engine`; here is only how long they run and with which seed.
+//! They are tests of `store` and, for lanes, of `engine`. This command only sets their duration and their seed.
 
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, tools};
 
-/// How long, and from which seed.
+/// The arguments of `cargo xtask sim`.
 #[derive(clap::Args)]
 pub(crate) struct SimArgs {
-    /// How many seconds to try seeds for
+    /// Seconds to try seeds for
     #[arg(long, default_value_t = 60)]
     pub(crate) seconds: u64,
     /// Run this one seed, as a failing run printed it
@@ -17,13 +16,13 @@ pub(crate) struct SimArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// Installs the runner if need be, and runs the simulator.
+/// Installs the test runner if needed, and runs the simulators.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &SimArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, &[tools::CARGO_NEXTEST])?;
     simulate(workspace, &tools, args)
 }
 
-/// Runs the simulator with tools that are there already.
+/// Runs the simulators with tools that are already installed.
 pub(crate) fn simulate(
     workspace: &CargoWorkspace,
     tools: &tools::Tools,
@@ -35,7 +34,7 @@ pub(crate) fn simulate(
     command.args(["nextest", "run", "--workspace", "--profile", "sim"]);
     command.args(["--success-output", "final"]);
     let simulators = "binary_id(lukasa-store::it) & test(/^sim::/) | \
-                      binary_id(lukasa-engine::it) & test(/^lane::sim::/)";
+                      binary_id(lukasa-engine::it) & test(/^lane::simulation::/)";
     command.args(["-E", simulators]);
     command.env("LUKASA_SIM_SECONDS", args.seconds.to_string());
     if let Some(seed) = args.seed {

@@ -1,7 +1,7 @@
-//! Every gate, one after the other: what the README calls "the tests", and what CI runs.
+//! Runs all gates, one after the other: "the tests" of the README, which CI runs too.
 //!
-//! Installs what is needed, stops at the first failure, and ends with a table of what was run and how
-//! long it took. The two that look for trouble until their time is over do so beside each other.
+//! It installs the tools, stops at the first failure, and prints a table of the gates and their times. The two gates
+//! that search until their time is over run in parallel.
 
 use std::fmt::Write as _;
 use std::thread;
@@ -13,16 +13,16 @@ use crate::tools::{self, Tools};
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, deny, fuzz, sdk, sim, tidy};
 
-/// How long each of the two endless gates looks for trouble.
+/// The duration of each of the two gates that search without end.
 const SEARCH_SECONDS: u64 = 60;
 
-/// Which gates to run.
+/// The arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct TestArgs {
     /// Run this gate alone; may be given more than once
     #[arg(long, value_name = "STEP", conflicts_with = "quick")]
     only: Vec<String>,
-    /// Run what takes two minutes while you work, instead of every gate
+    /// Run the gates that take two minutes in all, instead of every gate
     #[arg(long)]
     quick: bool,
     /// Print the gates and run none
@@ -35,11 +35,11 @@ struct CheckStep {
     name: &'static str,
     description: &'static str,
     run: fn(&CargoWorkspace, &Tools) -> anyhow::Result<()>,
-    /// Whether it runs beside the one before.
+    /// Whether it runs in parallel with the one before.
     runs_in_parallel: bool,
 }
 
-/// How a gate went, and how long it took.
+/// The name, result and duration of a gate.
 type CheckOutcome = (&'static str, anyhow::Result<()>, Duration);
 
 impl CheckStep {
@@ -51,7 +51,7 @@ impl CheckStep {
         Self { name, description: about, run, runs_in_parallel: false }
     }
 
-    /// Lets it run beside the one before.
+    /// Makes it run in parallel with the one before.
     const fn in_parallel(self) -> Self {
         Self { runs_in_parallel: true, ..self }
     }
@@ -60,26 +60,26 @@ impl CheckStep {
 /// All gates, the quick ones first.
 const STEPS: [CheckStep; 10] = [
     CheckStep::new("fmt", "the sources are formatted", fmt),
-    CheckStep::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
-    CheckStep::new("clippy", "no lint complains", clippy),
+    CheckStep::new("tidy", "layers, import cycles, names, sizes, links, generated docs", tidy_step),
+    CheckStep::new("clippy", "no lint warns", clippy),
     CheckStep::new("doc", "the API documentation builds without a warning", doc),
     CheckStep::new("deny", "licences and sources of dependencies", deny_step),
     CheckStep::new("test", "unit and integration tests", test),
     CheckStep::new("doctest", "examples in the API documentation", doctest),
     CheckStep::new("sdk", "the TypeScript client against the daemon", sdk::check),
-    CheckStep::new("fuzz", "hostile bytes into the parsers, a minute in all", fuzz_step),
+    CheckStep::new("fuzz", "parsers on hostile bytes, a minute in all", fuzz_step),
     CheckStep::new("sim", "the seeded simulator, a minute", sim_step).in_parallel(),
 ];
 
-/// The gates of `--quick`. They need no tool but the test runner.
+/// The gates of `--quick`. The only tool that they need is the test runner.
 const QUICK: [CheckStep; 4] = [
     CheckStep::new("fmt", "the sources are formatted", fmt),
-    CheckStep::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
-    CheckStep::new("clippy", "no lint complains, with all features", clippy_with_all_features),
+    CheckStep::new("tidy", "layers, import cycles, names, sizes, links, generated docs", tidy_step),
+    CheckStep::new("clippy", "no lint warns, with all features", clippy_with_all_features),
     CheckStep::new("test", "unit tests, and integration tests that are fast", quick_test),
 ];
 
-/// Runs the gates that are asked for.
+/// Runs the chosen gates.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &TestArgs) -> anyhow::Result<()> {
     let chosen = if args.quick { QUICK.iter().collect() } else { choose(&args.only)? };
     if args.list {
@@ -88,8 +88,8 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &TestArgs) -> anyhow::Result
         }
         return Ok(());
     }
-    let wanted = if args.quick { &[tools::CARGO_NEXTEST][..] } else { tools::FOR_TESTS };
-    let tools = tools::prepare(workspace, wanted)?;
+    let required = if args.quick { &[tools::CARGO_NEXTEST][..] } else { tools::FOR_TESTS };
+    let tools = tools::prepare(workspace, required)?;
     let start = Instant::now();
     let mut outcomes = Vec::new();
     for steps in chosen.chunk_by(|_, later| later.runs_in_parallel) {
@@ -104,7 +104,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &TestArgs) -> anyhow::Result
         .try_for_each(|(name, outcome, _)| outcome.with_context(|| format!("step `{name}`")))
 }
 
-/// Runs steps beside each other.
+/// Runs steps in parallel.
 fn run_in_parallel(
     steps: &[&CheckStep],
     workspace: &CargoWorkspace,
@@ -119,8 +119,11 @@ fn run_in_parallel(
     thread::scope(|scope| {
         let running: Vec<_> =
             steps.iter().map(|step| (step.name, scope.spawn(|| timed(step)))).collect();
-        let died = |name| (name, Err(anyhow::anyhow!("it panicked")), Duration::ZERO);
-        running.into_iter().map(|(name, step)| step.join().unwrap_or_else(|_| died(name))).collect()
+        let panicked = |name| (name, Err(anyhow::anyhow!("it panicked")), Duration::ZERO);
+        running
+            .into_iter()
+            .map(|(name, step)| step.join().unwrap_or_else(|_| panicked(name)))
+            .collect()
     })
 }
 
@@ -130,11 +133,12 @@ fn choose(only: &[String]) -> anyhow::Result<Vec<&'static CheckStep>> {
         let is_known = STEPS.iter().any(|step| step.name == name);
         anyhow::ensure!(is_known, "no step is called `{name}`; `--list` shows them");
     }
-    let is_asked = |step: &&CheckStep| only.is_empty() || only.iter().any(|name| step.name == name);
-    Ok(STEPS.iter().filter(is_asked).collect())
+    let is_chosen =
+        |step: &&CheckStep| only.is_empty() || only.iter().any(|name| step.name == name);
+    Ok(STEPS.iter().filter(is_chosen).collect())
 }
 
-/// Returns how each step went, and how long all took.
+/// Returns a table of results and times, with the total time.
 fn table(outcomes: &[CheckOutcome], all: Duration) -> String {
     let mut table = String::new();
     let mut row = |name: &str, word: &str, time: Duration| {
@@ -190,7 +194,7 @@ fn test(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     run_cargo(workspace, tools, &without_tables)
 }
 
-/// Runs the tests that the profile `quick` of `.config/nextest.toml` leaves.
+/// Runs the tests that the profile `quick` of `.config/nextest.toml` selects.
 fn quick_test(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     // The whole workspace, filtered: `-p` would choose other features and build everything again.
     run_cargo(workspace, tools, &["nextest", "run", "--workspace", "--profile", "quick"])
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_run_in_the_usual_order_whatever_the_order_of_names() {
+    fn steps_run_in_the_usual_order_for_any_order_of_names() {
         assert_eq!(names(&[]).unwrap(), STEPS.map(|step| step.name));
         assert_eq!(names(&["doc", "fmt"]).unwrap(), ["fmt", "doc"]);
         assert_eq!(QUICK.map(|step| step.name), ["fmt", "tidy", "clippy", "test"]);
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_every_step_and_the_time_of_all() {
+    fn the_table_shows_every_step_and_the_total_time() {
         let outcomes = [
             ("fmt", Ok(()), Duration::from_millis(340)),
             ("clippy", Err(anyhow::anyhow!("a lint complains")), Duration::from_secs(61)),
@@ -247,9 +251,9 @@ mod tests {
     }
 
     #[test]
-    fn steps_beside_each_other_both_run_whichever_fails() {
+    fn parallel_steps_both_run_when_one_fails() {
         static BOTH: Barrier = Barrier::new(2);
-        /// Ends when the other one is there; one of the two fails.
+        /// Ends when the other step has started; one of the two fails.
         fn meet(_: &CargoWorkspace, _: &Tools) -> anyhow::Result<()> {
             anyhow::ensure!(!BOTH.wait().is_leader(), "found something");
             Ok(())

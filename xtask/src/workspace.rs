@@ -1,7 +1,7 @@
-//! What `cargo metadata` says about this workspace: its folders, its packages and the two tables that
-//! the root `Cargo.toml` keeps for `tidy`.
+//! The output of `cargo metadata` for this workspace: its folders, its packages and the two tables that the root
+//! `Cargo.toml` holds for `tidy`.
 //!
-//! Everything is loaded once, on start. No other part of `xtask` asks cargo what there is.
+//! It is loaded once, on start. No other part of `xtask` runs `cargo metadata`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::cargo;
 
-/// The workspace as cargo sees it.
+/// The workspace, as cargo describes it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CargoWorkspace {
     /// The folder of the root `Cargo.toml`.
@@ -45,7 +45,7 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Its `Cargo.toml`.
     pub(crate) manifest_path: PathBuf,
-    /// What it declares to depend on.
+    /// Its declared dependencies.
     pub(crate) dependencies: Vec<Dependency>,
     /// Its library, binaries, tests, examples, benches and build script.
     #[serde(default)]
@@ -80,17 +80,17 @@ pub(crate) struct CargoTarget {
 }
 
 impl CargoWorkspace {
-    /// Asks cargo. Needs no network: dependencies are not resolved.
+    /// Runs `cargo metadata`. It needs no network, because dependencies are not resolved.
     pub(crate) fn load() -> anyhow::Result<Self> {
         let json =
             cargo::command().args(["metadata", "--no-deps", "--format-version", "1"]).output()?;
         if !json.status.success() {
             anyhow::bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&json.stderr));
         }
-        serde_json::from_slice(&json.stdout).context("cannot understand `cargo metadata`")
+        serde_json::from_slice(&json.stdout).context("cannot parse the output of `cargo metadata`")
     }
 
-    /// Returns a path of the checkout as `tidy` and people write it: from the root, with `/`.
+    /// Returns a path of the checkout relative to the root, with `/`.
     pub(crate) fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().replace('\\', "/")
     }

@@ -1,4 +1,6 @@
-//! Those who read the streams, and those who do not.
+//! Readers of event streams under load: active ones, and slow ones that stop reading until the end.
+//!
+//! They count events and check that none is lost, duplicated or out of order, unless the daemon reported the gap.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,28 +13,28 @@ use tokio::time::timeout;
 
 use super::wire::SseStream;
 
-/// How long nothing may come before the end.
+/// The time without a frame after which a reader gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What of a change of a memory that this measures stands in its frame.
+/// The text that identifies the frame of a change made by this load.
 const OWN_EVENT: &str = "\"path\":\"/memories/global/load/";
 
-/// What each reader is to have seen.
+/// The events that each reader must receive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExpectedEvents {
-    /// Changes of memories that everybody sees, by other than tasks.
+    /// Changes of global memories, which all readers receive, except those made by tasks.
     pub(super) changed: u64,
     /// The number of the last event of each workspace.
     pub(super) ends: Vec<u64>,
 }
 
-/// What readers saw, all together.
+/// The events that all readers received, as counts.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedEvents {
     pub(super) events: u64,
     pub(super) wrong: u64,
-    pub(super) cut_off: u64,
-    pub(super) slow_cut_off: u64,
+    pub(super) evicted: u64,
+    pub(super) slow_evicted: u64,
     pub(super) slow_wrong: u64,
 }
 
@@ -66,7 +68,7 @@ impl StreamReaders {
         Ok(Self { reading, slow: stopped, end })
     }
 
-    /// Has all read to the end, and returns what they saw. The slow ones begin to.
+    /// Waits until all readers are at the end, and returns their counts. The slow ones start to read now.
     pub(super) async fn end(
         mut self,
         address: SocketAddr,
@@ -74,29 +76,29 @@ impl StreamReaders {
     ) -> anyhow::Result<ReceivedEvents> {
         self.end.send_replace(Some(Arc::new(expected.clone())));
         let mut all = ReceivedEvents::default();
-        while let Some(seen) = self.reading.join_next().await {
-            let seen = seen??;
-            all.events += seen.events;
-            all.wrong += seen.wrong;
-            all.cut_off += seen.cut_off;
+        while let Some(received) = self.reading.join_next().await {
+            let received = received??;
+            all.events += received.events;
+            all.wrong += received.wrong;
+            all.evicted += received.evicted;
         }
         for (workspace, events) in self.slow {
-            let (was_cut_off, is_wrong) =
+            let (was_evicted, is_wrong) =
                 catch_up(events, address, expected.ends[workspace]).await?;
-            all.slow_cut_off += u64::from(was_cut_off);
+            all.slow_evicted += u64::from(was_evicted);
             all.slow_wrong += u64::from(is_wrong);
         }
         Ok(all)
     }
 }
 
-/// Reads until everything that is expected was read, or nothing more comes.
+/// Reads until all expected events were received, or no more frames arrive.
 async fn read(
     mut events: SseStream,
     workspace: usize,
     mut ending: watch::Receiver<Option<Arc<ExpectedEvents>>>,
 ) -> anyhow::Result<ReceivedEvents> {
-    let (mut seen, mut ours) = (ReceivedEvents::default(), 0);
+    let (mut received, mut ours) = (ReceivedEvents::default(), 0);
     loop {
         let expected = ending.borrow().clone();
         if expected.as_ref().is_some_and(|expected| events.last >= expected.ends[workspace]) {
@@ -108,42 +110,42 @@ async fn read(
             () = tokio::time::sleep(PATIENCE), if expected.is_some() => None,
         };
         let Some(frame) = frame else {
-            seen.cut_off += 1;
+            received.evicted += 1;
             break;
         };
-        count_event(&mut events, &frame, (&mut seen, &mut ours));
+        count_event(&mut events, &frame, (&mut received, &mut ours));
     }
     let expected = ending.borrow().clone().unwrap_or_default();
-    if seen.cut_off == 0 {
-        seen.wrong += ours.max(expected.changed) - ours.min(expected.changed);
+    if received.evicted == 0 {
+        received.wrong += ours.max(expected.changed) - ours.min(expected.changed);
     }
-    Ok(seen)
+    Ok(received)
 }
 
 fn count_event(
     events: &mut SseStream,
     frame: &Frame,
-    (seen, ours): (&mut ReceivedEvents, &mut u64),
+    (received, ours): (&mut ReceivedEvents, &mut u64),
 ) {
     match frame.id {
         Some(id) => {
-            seen.wrong += u64::from(id != events.last + 1);
-            seen.events += 1;
+            received.wrong += u64::from(id != events.last + 1);
+            received.events += 1;
             *ours += u64::from(frame.data.contains(OWN_EVENT));
             events.last = id;
         }
-        None => seen.wrong += u64::from(frame.event == "state_resync_required"),
+        None => received.wrong += u64::from(frame.event == "state_resync_required"),
     }
 }
 
-/// Reads what a reader that had stopped finds, and comes back if it was cut off. Returns whether it was, and
-/// whether anything is missing that it was not told of.
+/// Reads the stream of a slow reader to its end, and reconnects once if the reader was evicted. Returns whether it was
+/// evicted, and whether events are missing without a report of the gap.
 async fn catch_up(
     mut events: SseStream,
     address: SocketAddr,
     end: u64,
 ) -> anyhow::Result<(bool, bool)> {
-    let (mut was_cut_off, mut is_wrong, mut may_jump) = (false, false, false);
+    let (mut was_evicted, mut is_wrong, mut may_jump) = (false, false, false);
     while events.last < end {
         match timeout(PATIENCE, events.next()).await {
             Ok(Ok(Some(Frame { id: Some(id), .. }))) => {
@@ -151,12 +153,12 @@ async fn catch_up(
                 events.last = id;
             }
             Ok(Ok(Some(frame))) => may_jump |= frame.event == "state_resync_required",
-            Ok(_) if !was_cut_off => {
-                was_cut_off = true;
+            Ok(_) if !was_evicted => {
+                was_evicted = true;
                 events = events.reconnect(address).await?;
             }
-            Ok(_) | Err(_) => return Ok((was_cut_off, true)),
+            Ok(_) | Err(_) => return Ok((was_evicted, true)),
         }
     }
-    Ok((was_cut_off, is_wrong))
+    Ok((was_evicted, is_wrong))
 }

@@ -1,4 +1,6 @@
-//! A connection that asks without end, and a reader of one stream of events.
+//! The asynchronous HTTP connection of the load, and the reader of one event stream.
+//!
+//! Both parse only what the load needs.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,10 +13,10 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http::TOKEN;
 
-/// How much a slow reader lets come that it does not read.
+/// The receive buffer of a slow reader's socket, small so that its stream blocks early.
 const SLOW_BUFFER_BYTES: u32 = 4 * 1024;
 
-/// What was answered.
+/// The answer to a request.
 #[derive(Debug)]
 pub(super) struct HttpResponse {
     pub(super) status: u16,
@@ -32,7 +34,7 @@ impl HttpResponse {
     }
 }
 
-/// A kept connection; requests go one after the other.
+/// A kept connection; requests are sent one after the other.
 #[derive(Debug)]
 pub(super) struct LoadConnection {
     stream: TcpStream,
@@ -46,32 +48,35 @@ impl LoadConnection {
         Ok(Self { stream, read: Vec::new() })
     }
 
-    /// Sends a request, with further headers, and reads its answer.
+    /// Sends a request with additional header lines and reads its answer.
     pub(super) async fn ask(
         &mut self,
         method: &str,
         path: &str,
-        more: &str,
+        extra_headers: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<HttpResponse> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-             Content-Type: application/json\r\n{more}Content-Length: {}\r\n\r\n{body}",
+             Content-Type: application/json\r\n{extra_headers}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         self.stream.write_all(request.as_bytes()).await?;
         let (status, headers) = head(&mut self.stream, &mut self.read).await?;
         let length: usize = headers.get("content-length").map_or(Ok(0), |length| length.parse())?;
         while self.read.len() < length {
-            anyhow::ensure!(self.stream.read_buf(&mut self.read).await? > 0, "half an answer");
+            anyhow::ensure!(
+                self.stream.read_buf(&mut self.read).await? > 0,
+                "the server closed the connection in the middle of an answer"
+            );
         }
         let rest = self.read.split_off(length);
         Ok(HttpResponse { status, headers, body: std::mem::replace(&mut self.read, rest) })
     }
 }
 
-/// Reads the head of an answer; what follows it stays in `read`.
+/// Reads the head of an answer; the bytes after it stay in `read`.
 async fn head(
     stream: &mut TcpStream,
     read: &mut Vec<u8>,
@@ -80,17 +85,17 @@ async fn head(
         if let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") {
             break end + 4;
         }
-        anyhow::ensure!(stream.read_buf(read).await? > 0, "the server hung up");
+        anyhow::ensure!(stream.read_buf(read).await? > 0, "the server closed the connection");
     };
     let rest = read.split_off(end);
     let text = String::from_utf8(std::mem::replace(read, rest))?;
-    let status = text.split(' ').nth(1).context("no status")?.parse()?;
+    let status = text.split(' ').nth(1).context("the status line has no status")?.parse()?;
     let fields = text.lines().filter_map(|line| line.split_once(": "));
     let fields = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
     Ok((status, fields.collect()))
 }
 
-/// A reader of a stream, and what it has seen of it.
+/// A reader of an event stream, with its position.
 #[derive(Debug)]
 pub(super) struct SseStream {
     stream: TcpStream,
@@ -98,27 +103,27 @@ pub(super) struct SseStream {
     waiting: std::vec::IntoIter<Frame>,
     path: String,
     epoch: String,
-    /// The number of the event that it saw last.
+    /// The number of the last event that it received.
     pub(super) last: u64,
 }
 
 impl SseStream {
-    /// Opens a stream of what happens from now on. A slow reader keeps little of what it does not read.
+    /// Opens a stream that starts now. A slow reader gets a small receive buffer.
     pub(super) async fn open(address: SocketAddr, path: &str, slow: bool) -> anyhow::Result<Self> {
         Self::begin(address, path.to_owned(), "", slow).await
     }
 
-    /// Comes back to where it left.
+    /// Opens the stream again after the last received event.
     pub(super) async fn reconnect(self, address: SocketAddr) -> anyhow::Result<Self> {
         let Self { path, epoch, last, .. } = self;
-        let place = format!("Last-Event-ID: {last}\r\nX-Qwen-Event-Epoch: {epoch}\r\n");
-        Ok(Self { last, ..Self::begin(address, path, &place, false).await? })
+        let position_headers = format!("Last-Event-ID: {last}\r\nX-Qwen-Event-Epoch: {epoch}\r\n");
+        Ok(Self { last, ..Self::begin(address, path, &position_headers, false).await? })
     }
 
     async fn begin(
         address: SocketAddr,
         path: String,
-        place: &str,
+        position_headers: &str,
         slow: bool,
     ) -> anyhow::Result<Self> {
         let socket = TcpSocket::new_v4()?;
@@ -126,15 +131,17 @@ impl SseStream {
             socket.set_recv_buffer_size(SLOW_BUFFER_BYTES)?;
         }
         let mut stream = socket.connect(address).await?;
-        // HTTP/1.0: the answer is frames and nothing between them.
+        // HTTP/1.0, because its answer has no chunk headers between the frames.
         let request = format!(
-            "GET {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{place}\r\n"
+            "GET {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{position_headers}\r\n"
         );
         stream.write_all(request.as_bytes()).await?;
         let mut read = Vec::new();
         let (status, headers) = head(&mut stream, &mut read).await?;
-        anyhow::ensure!(status == 200, "the stream was answered by {status}");
-        let header = |name: &str| headers.get(name).with_context(|| format!("no {name}"));
+        anyhow::ensure!(status == 200, "the stream was answered with status {status}");
+        let header = |name: &str| {
+            headers.get(name).with_context(|| format!("the answer has no header `{name}`"))
+        };
         let last = header("x-lukasa-event-cursor")?.parse()?;
         let epoch = header("x-qwen-event-epoch")?.clone();
         let mut frames = FrameReader::default();
@@ -142,7 +149,7 @@ impl SseStream {
         Ok(Self { stream, frames, waiting, path, epoch, last })
     }
 
-    /// Waits for the next frame; `None` when the stream has ended, or was cut.
+    /// Waits for the next frame; `None` when the stream has ended or failed.
     pub(super) async fn next(&mut self) -> anyhow::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.waiting.next() {

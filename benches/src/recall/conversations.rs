@@ -1,4 +1,6 @@
-//! Conversations: a session is a memory, a turn an entry.
+//! Measures recall on conversations with questions: each session is a memory, and each turn an entry.
+//!
+//! Rankings never abstain, because every question has an answer.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 use crate::recall::{Outputs, Scores, read, text, texts};
 use crate::report::{ReportLine, ReportTarget};
 
-/// Ranks everything: a question should have its answers somewhere in the list.
+/// Ranks all entries, so that the list contains every answer.
 const ALL: RankOptions = RankOptions { limit: usize::MAX, abstain: false, use_vectors: true };
 
 /// Ranks turns and sessions for each question.
@@ -49,7 +51,7 @@ pub(super) fn measure(
 }
 
 fn lines(turns: &Scores, sessions: &Scores, by_words: &Scores) -> Vec<ReportLine> {
-    let of = |scores: &Scores, at: usize| scores.mean(scores.within[at]);
+    let of = |scores: &Scores, index: usize| scores.mean(scores.within[index]);
     vec![
         ReportLine::share("turns, recall@5", of(turns, 0)),
         ReportLine::share("turns, recall@10", of(turns, 1)).target(ReportTarget::Share(0.82)),
@@ -66,7 +68,7 @@ fn lines(turns: &Scores, sessions: &Scores, by_words: &Scores) -> Vec<ReportLine
     ]
 }
 
-/// Makes a corpus of each conversation.
+/// Builds a corpus of each conversation.
 fn corpora(turns: &[Value]) -> anyhow::Result<BTreeMap<String, Corpus>> {
     let mut sessions: BTreeMap<(String, u64), (String, String)> = BTreeMap::new();
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -96,20 +98,20 @@ fn corpora(turns: &[Value]) -> anyhow::Result<BTreeMap<String, Corpus>> {
     Ok(corpora)
 }
 
-/// The name of a session as the questions have it.
+/// Returns the name of a session, as the questions use it.
 fn session(path: &MemoryPath) -> String {
     let name = path.relative().map(RelativePath::file_name).unwrap_or_default();
     format!("D{}", name.trim_start_matches("session-").trim_end_matches(".md"))
 }
 
-/// The names of turns and of sessions, the best first.
+/// Returns the names of turns and of sessions, the best first.
 fn names(ranking: &Ranking) -> (Vec<String>, Vec<String>) {
     let turns = ranking.entries.iter();
     let turns = turns.map(|(hit, _)| format!("{}:{}", session(&hit.path), hit.ordinal + 1));
     (turns.collect(), ranking.memories.iter().map(|(path, ..)| session(path)).collect())
 }
 
-/// What `scripts/learn` reads.
+/// Returns the line of a question that `scripts/learn` reads.
 fn features(talk: &str, gold: &[String], gold_sessions: &[String], ranking: &Ranking) -> Value {
     let (entries, memories) = names(ranking);
     let owner = |path: &MemoryPath| ranking.memories.iter().position(|(memory, ..)| memory == path);

@@ -1,4 +1,7 @@
-//! Memories as agents write them, and prompts that some of them help with, or none.
+//! Measures recall on sets of memories and prompts; a prompt names the memories that help with it, or none.
+//!
+//! Each prompt is ranked in three situations: with the whole set, with few memories, and with several sets at once. In
+//! the first two it is ranked again without the helpful memories, when recall should abstain.
 
 use std::path::Path;
 
@@ -10,14 +13,14 @@ use serde_json::{Value, json};
 use crate::recall::{Outputs, read, share, text, texts};
 use crate::report::{ReportLine, ReportTarget};
 
-/// Our own sets: a folder each.
+/// The folder of our own sets, each in a folder.
 const SETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sets");
-/// Sets that are asked together, to see what many memories make of it.
+/// Number of sets that are ranked together, to measure recall among many memories.
 const TOGETHER: usize = 7;
-/// As many memories somebody has who has only begun.
+/// Number of memories of a new user.
 const FEW: usize = 6;
 
-/// Memories, and prompts for them.
+/// Memories, with prompts for them.
 struct PromptSet {
     name: String,
     memories: Vec<(MemoryPath, String)>,
@@ -27,14 +30,14 @@ struct PromptSet {
 struct Prompt {
     text: String,
     kind: String,
-    /// What helps with it.
+    /// The memories that help with it.
     relevant: Vec<String>,
-    /// What helps most.
+    /// The memory that helps most.
     top: Option<String>,
 }
 
 impl PromptSet {
-    /// Reads a set of two files; the prompts of others have another name for their text.
+    /// Reads a set from two files. External prompts have their text in `query` instead of `prompt`.
     fn read(name: &str, memories: &Path, prompts: &Path) -> anyhow::Result<Self> {
         let memory = |memory: &Value| -> anyhow::Result<_> {
             let path = MemoryPath::parse(text(memory, "path")?, Layout::Scoped)?;
@@ -55,7 +58,7 @@ impl PromptSet {
         })
     }
 
-    /// Whether a memory helps with a prompt.
+    /// Returns whether a memory helps with a prompt.
     fn helps((path, _): &(MemoryPath, String), prompt: &Prompt) -> bool {
         prompt.relevant.contains(&path.to_string())
     }
@@ -69,7 +72,7 @@ fn corpus<'a>(memories: impl IntoIterator<Item = &'a (MemoryPath, String)>) -> C
     corpus
 }
 
-/// What came of the prompts.
+/// Counts over the prompts of a set.
 #[derive(Debug, Default)]
 struct RecallCounts {
     answerable: f64,
@@ -81,10 +84,10 @@ struct RecallCounts {
     top: f64,
     unanswerable: f64,
     nothing: f64,
-    /// Memories that were shown, and those of them that help.
+    /// Memories in the results; `helping` counts those of them that help.
     shown: f64,
     helping: f64,
-    /// Prompts whose memories were taken away, and those of them answered with nothing.
+    /// Prompts ranked without their helpful memories; the next field counts those with no result.
     without_helpful: f64,
     without_helpful_nothing: f64,
 }
@@ -114,13 +117,13 @@ impl RecallCounts {
         }
     }
 
-    /// Asks a prompt for which nothing that helps is left.
+    /// Ranks a prompt in a corpus without the memories that help.
     fn add_without_helpful(&mut self, corpus: &Corpus, prompt: &Prompt) {
         self.without_helpful += 1.0;
         self.without_helpful_nothing += as_rate(paths(corpus, prompt, true).is_empty());
     }
 
-    /// What was measured, each with its target.
+    /// Returns the rows of the report.
     fn lines(&self, of: &str, targets: [Option<f64>; 3]) -> Vec<ReportLine> {
         let line = |name: &str, part: f64, of_all: f64, target: Option<f64>| {
             let line = || ReportLine::share(format!("{of}, {name}"), part / of_all);
@@ -131,18 +134,18 @@ impl RecallCounts {
                     .fold(line, |line, target| line.target(ReportTarget::Share(target))),
             )
         };
-        let always = "recall@5 when something must be answered";
-        let reworded = "recall@5 of prompts in other words";
-        let nothing = "without an answer, answered with nothing";
-        let bereft = "their memories gone, answered with nothing";
+        let always = "recall@5 if an answer is forced";
+        let reworded = "recall@5 of paraphrased prompts";
+        let nothing = "prompts without an answer: no result";
+        let removed = "answering memory removed: no result";
         let lines = [
             line("recall@5", self.found, self.answerable, targets[0]),
             line(always, self.found_always, self.answerable, None),
             line(reworded, self.reworded_found, self.reworded, None),
-            line("first is the best", self.top, self.with_top, targets[1]),
-            line("of what is shown helps", self.helping, self.shown, None),
+            line("the first result is the best", self.top, self.with_top, targets[1]),
+            line("share of results that help", self.helping, self.shown, None),
             line(nothing, self.nothing, self.unanswerable, targets[2]),
-            line(bereft, self.without_helpful_nothing, self.without_helpful, None),
+            line(removed, self.without_helpful_nothing, self.without_helpful, None),
         ];
         lines.into_iter().flatten().collect()
     }
@@ -157,7 +160,7 @@ fn paths(corpus: &Corpus, prompt: &Prompt, abstain: bool) -> Vec<String> {
     hits.iter().map(|hit| hit.path.to_string()).collect()
 }
 
-/// Asks each prompt of a set that is no part of the project.
+/// Ranks each prompt of a set that is not part of the project.
 pub(super) fn measure(
     memories: &Path,
     prompts: &Path,
@@ -168,7 +171,7 @@ pub(super) fn measure(
     Ok(sums.lines("given notes", [Some(0.92), Some(0.85), Some(0.9)]))
 }
 
-/// Asks each prompt of our own sets.
+/// Ranks each prompt of our own sets.
 pub(super) fn measure_own_sets(outputs: &mut Outputs) -> anyhow::Result<Vec<ReportLine>> {
     let mut sets = Vec::new();
     let mut folders = std::fs::read_dir(SETS)?.collect::<Result<Vec<_>, _>>()?;
@@ -182,12 +185,12 @@ pub(super) fn measure_own_sets(outputs: &mut Outputs) -> anyhow::Result<Vec<Repo
         )?);
     }
     let mut lines = ask_each(&sets, outputs)?.lines("own notes", [None; 3]);
-    lines.extend(ask_few(&sets, outputs)?.lines("own notes, of six memories", [None; 3]));
-    lines.extend(ask_together(&sets, outputs)?.lines("own notes, seven sets at once", [None; 3]));
+    lines.extend(ask_few(&sets, outputs)?.lines("of six memories", [None; 3]));
+    lines.extend(ask_together(&sets, outputs)?.lines("seven sets at once", [None; 3]));
     Ok(lines)
 }
 
-/// Asks each prompt of some sets, by itself and without what helps with it.
+/// Ranks each prompt in its whole set, and again without the memories that help.
 fn ask_each(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
     let mut sums = RecallCounts::default();
     for set in sets {
@@ -196,38 +199,39 @@ fn ask_each(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallC
             sums.add(&whole, prompt);
             outputs.write(&features(set, prompt, &whole, "whole"))?;
             if !prompt.relevant.is_empty() {
-                let left = corpus(set.memories.iter().filter(|one| !PromptSet::helps(one, prompt)));
-                sums.add_without_helpful(&left, prompt);
-                outputs.write(&features(set, prompt, &left, "bereft"))?;
+                let remaining =
+                    corpus(set.memories.iter().filter(|memory| !PromptSet::helps(memory, prompt)));
+                sums.add_without_helpful(&remaining, prompt);
+                outputs.write(&features(set, prompt, &remaining, "bereft"))?;
             }
         }
     }
     Ok(sums)
 }
 
-/// Asks each prompt of a few memories of its set, among them those that help, and of a few that do not.
+/// Ranks each prompt among a few memories of its set, which include those that help, and among a few that do not help.
 fn ask_few(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
     let mut sums = RecallCounts::default();
     for set in sets {
-        for (at, prompt) in set.prompts.iter().enumerate() {
+        for (index, prompt) in set.prompts.iter().enumerate() {
             let (helping, others): (Vec<_>, Vec<_>) =
-                set.memories.iter().partition(|one| PromptSet::helps(one, prompt));
-            let mut others = others.into_iter().cycle().skip(at * FEW);
+                set.memories.iter().partition(|memory| PromptSet::helps(memory, prompt));
+            let mut others = others.into_iter().cycle().skip(index * FEW);
             let few = others.by_ref().take(FEW.saturating_sub(helping.len())).chain(helping);
             let few = corpus(few);
             sums.add(&few, prompt);
             outputs.write(&features(set, prompt, &few, "few"))?;
             if !prompt.relevant.is_empty() {
-                let left = corpus(others.take(FEW));
-                sums.add_without_helpful(&left, prompt);
-                outputs.write(&features(set, prompt, &left, "few bereft"))?;
+                let remaining = corpus(others.take(FEW));
+                sums.add_without_helpful(&remaining, prompt);
+                outputs.write(&features(set, prompt, &remaining, "few bereft"))?;
             }
         }
     }
     Ok(sums)
 }
 
-/// Asks the prompts of some sets of all their memories together, each set's in a folder of its own.
+/// Ranks the prompts of several sets in one corpus of all their memories, each set in its own folder.
 fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
     let mut sums = RecallCounts::default();
     for sets in sets.chunks(TOGETHER) {
@@ -260,7 +264,8 @@ fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<Rec
     Ok(sums)
 }
 
-/// What `scripts/learn` reads; of all but the prompt of a whole set what the decision goes by only.
+/// Returns the line of a prompt that `scripts/learn` reads. Only the situation `whole` has the features of entries;
+/// the others have what the decision to abstain needs.
 fn features(set: &PromptSet, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
     let Ranking { entries, memories, runner_up: beside, answer } =
         corpus.ranking(&prompt.text, &RankOptions::default());

@@ -1,4 +1,6 @@
-//! How long it takes to find something, and to take memories in.
+//! Measures the speed of recall: ranking, loading a stored corpus and rebuilding a corpus.
+//!
+//! The memories are generated from a fixed seed, so all runs rank the same texts.
 
 use std::time::Duration;
 
@@ -13,28 +15,28 @@ use crate::report::{ReportLine, ReportTarget, Section};
 
 /// Memories of the small corpus, and entries of each.
 const SMALL: (usize, usize) = (1_000, 4);
-/// The same of one that is made again and again.
+/// The same of the corpus that is rebuilt.
 const MIDDLE: (usize, usize) = (10_000, 4);
-/// How often a corpus is taken from where it was kept, a pass.
+/// Loads of a stored corpus in a pass.
 const LOADS: usize = 10;
-/// The same of the large one.
+/// The same of the large corpus.
 const LARGE: (usize, usize) = (20_000, 5);
 const ENTRY_WORDS: usize = 12;
 const PROMPTS: usize = 200;
-/// Different words that texts are made of.
+/// Number of different words in the texts.
 const WORDS: usize = 6_000;
 
 const BY_WORDS: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: false };
 const BY_SENSE: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: true };
 
-/// Measures both corpora.
+/// Measures ranking, loading and rebuilding.
 pub(super) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
     let mut texts = TextGenerator::new();
     let (small, small_text) = corpus(&texts.memories(SMALL)?);
     let middle = texts.memories(MIDDLE)?;
     let (large, large_text) = corpus(&texts.memories(LARGE)?);
-    let pack = |corpus: &Corpus| corpus.pack(b"").context("it is too large to be kept");
-    let (kept_small, kept_large) = (pack(&small)?, pack(&large)?);
+    let pack = |corpus: &Corpus| corpus.pack(b"").context("the corpus is too large to be stored");
+    let (stored_small, stored_large) = (pack(&small)?, pack(&large)?);
     let prompts: Vec<String> = (0..PROMPTS).map(|number| texts.prompt(number)).collect();
     let ask = |corpus: &Corpus, options: &RankOptions, times: &mut Times| {
         for prompt in &prompts {
@@ -45,18 +47,18 @@ pub(super) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
     let load = |bytes: &[u8], times: &mut Times| {
         for _ in 0..LOADS {
             let read = times.time(|| Corpus::unpack(Screen::default(), bytes));
-            read.context("what was kept cannot be read")?;
+            read.context("the stored corpus cannot be read")?;
         }
         Ok(())
     };
-    let [words, sense, large_words, large_sense, loaded, made] = run_alternating(
+    let [words, sense, large_words, large_sense, loaded, built] = run_alternating(
         bench.passes,
         [
             &mut |times: &mut Times| ask(&small, &BY_WORDS, times),
             &mut |times: &mut Times| ask(&small, &BY_SENSE, times),
             &mut |times: &mut Times| ask(&large, &BY_WORDS, times),
             &mut |times: &mut Times| ask(&large, &BY_SENSE, times),
-            &mut |times: &mut Times| load(&kept_small, times),
+            &mut |times: &mut Times| load(&stored_small, times),
             &mut |times: &mut Times| {
                 drop(times.time(|| corpus(&middle)));
                 Ok(())
@@ -71,30 +73,29 @@ pub(super) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
         ReportLine::calls("1,000 memories, by words and sense", &sense).target(p50(300)),
         ReportLine::calls("100,000 entries, by words", &large_words).target(p50(1_000)),
         ReportLine::calls("100,000 entries, by words and sense", &large_sense).target(p50(1_000)),
-        ReportLine::calls("1,000 memories, taken from where they were kept", &loaded)
-            .target(p50(5_000)),
-        ReportLine::calls("10,000 memories, made anew", &made).target(p50(1_000_000)),
-        size_line("1,000 memories, bytes that are kept", &kept_small, small_text),
-        size_line("100,000 entries, bytes that are kept", &kept_large, large_text),
+        ReportLine::calls("1,000 memories, corpus loaded from disk", &loaded).target(p50(5_000)),
+        ReportLine::calls("10,000 memories, corpus rebuilt", &built).target(p50(1_000_000)),
+        size_line("1,000 memories, size of the stored corpus", &stored_small, small_text),
+        size_line("100,000 entries, size of the stored corpus", &stored_large, large_text),
     ];
     let method = format!(
-        "{} memories of {} entries, and {} of {}, of {ENTRY_WORDS} words each out of {WORDS} English ones, few of them often; \
-         {PROMPTS} prompts of 3 to 9 words a pass, {} passes. What is near to a word is kept, so prompts of \
-         the first pass, which does not count, take longer.",
+        "{} memories of {} entries, and {} of {}, of {ENTRY_WORDS} words each, from {WORDS} English words with a few frequent ones; \
+         {PROMPTS} prompts of 3 to 9 words a pass, {} passes. Words similar to a word are cached, \
+         so the first pass takes longer and does not count.",
         SMALL.0, SMALL.1, LARGE.0, LARGE.1, bench.passes
     );
-    Ok(Section { title: "Recall, how long it takes", method, lines })
+    Ok(Section { title: "Recall, speed", method, lines })
 }
 
-/// A line of how many bytes are kept, beside those of the texts.
-fn size_line(what: &str, kept: &[u8], text: usize) -> ReportLine {
+/// Returns a row of the size of a stored corpus, relative to the size of its texts.
+fn size_line(what: &str, stored: &[u8], text: usize) -> ReportLine {
     let number = |bytes: usize| u32::try_from(bytes).map_or(f64::MAX, f64::from);
-    let line = ReportLine::bytes(what, kept.len() as u64);
-    let line = line.ratio("the text", number(kept.len()) / number(text.max(1)));
+    let line = ReportLine::bytes(what, stored.len() as u64);
+    let line = line.ratio("the text", number(stored.len()) / number(text.max(1)));
     line.target(ReportTarget::Ratio(1.0))
 }
 
-/// Makes a corpus; returns it, and how many bytes of text it was made of.
+/// Builds a corpus; returns it and the number of bytes of its texts.
 fn corpus(memories: &[(MemoryPath, String)]) -> (Corpus, usize) {
     let mut corpus = Corpus::new(Screen::default());
     for (path, text) in memories {
@@ -103,7 +104,7 @@ fn corpus(memories: &[(MemoryPath, String)]) -> (Corpus, usize) {
     (corpus, memories.iter().map(|(_, text)| text.len()).sum())
 }
 
-/// Texts of words that come by chance, the same in each run.
+/// A generator of pseudorandom texts, the same in each run.
 struct TextGenerator {
     words: Vec<String>,
     state: u64,
@@ -111,18 +112,18 @@ struct TextGenerator {
 
 impl TextGenerator {
     fn new() -> Self {
-        // The table begins with numbers and goes on with its words, a line each.
+        // The table begins with numbers; its words follow, one a line.
         let table =
             String::from_utf8_lossy(include_bytes!("../../../crates/recall/data/tokens.qtv"));
         let is_word =
             |line: &&str| line.len() > 3 && line.bytes().all(|byte| byte.is_ascii_lowercase());
         let words: Vec<String> = table.lines().filter(is_word).map(str::to_owned).collect();
-        // A stride that shares no divisor with the count takes them out of the order of the alphabet.
+        // A stride that shares no divisor with the count takes the words out of alphabetical order.
         let shuffled = (0..WORDS).map(|number| words[number * 7_919 % words.len()].clone());
         Self { words: shuffled.collect(), state: 7 }
     }
 
-    /// A number below `end`; small ones come much more often.
+    /// Returns a number below `end`; small ones are much more frequent.
     fn below(&mut self, end: usize) -> usize {
         // Knuth's constants for a linear congruential generator.
         self.state = self
@@ -131,7 +132,7 @@ impl TextGenerator {
             .wrapping_add(1_442_695_040_888_963_407);
         let chance = usize::try_from(self.state >> 44).unwrap_or(0);
         let most = 1 << 20;
-        // The cube of a chance: the first eighth of the words makes half of the text.
+        // The cube of a uniform number: the first eighth of the words makes half of the text.
         chance * chance / most * chance / most * end / most
     }
 
@@ -140,24 +141,24 @@ impl TextGenerator {
         for _ in 0..count {
             words.push(self.below(WORDS));
         }
-        words.into_iter().map(|at| self.words[at].as_str()).collect::<Vec<_>>().join(" ")
+        words.into_iter().map(|index| self.words[index].as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Memories of so many entries each.
+    /// Returns memories with `entries` entries each.
     fn memories(
         &mut self,
         (memories, entries): (usize, usize),
     ) -> anyhow::Result<Vec<(MemoryPath, String)>> {
-        let mut made = Vec::new();
+        let mut built = Vec::new();
         for number in 0..memories {
             let path = format!("/memories/project/topic-{}/note-{number}.md", number % 20);
             let head =
                 format!("---\nname: {}\ndescription: {}\n---\n\n", self.words(2), self.words(5));
             let lines = (0..entries).map(|_| format!("- {}\n", self.words(ENTRY_WORDS)));
             let body: Vec<String> = lines.collect();
-            made.push((MemoryPath::parse(&path, Layout::Scoped)?, head + &body.concat()));
+            built.push((MemoryPath::parse(&path, Layout::Scoped)?, head + &body.concat()));
         }
-        Ok(made)
+        Ok(built)
     }
 
     fn prompt(&mut self, number: usize) -> String {

@@ -1,4 +1,6 @@
-//! How Qwen Code gathers context files, in process there, and how we do, in process here.
+//! Compares the loading of context files by Qwen Code and by Lukasa.
+//!
+//! A script calls the function of Qwen Code in a Node process and times it there; Lukasa runs in this process.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,22 +14,22 @@ use crate::measure::{Times, run_alternating};
 use crate::report::{ReportLine, ReportTarget, Section};
 
 const LOADS: usize = 20;
-/// How many times as quick as theirs ours is to be, nothing remembered and remembered.
+/// The target for Lukasa's speed, as a multiple of Qwen Code's, with and without cache.
 const QUICKER: f64 = 10.0;
 const SCRIPT: &str = include_str!("context_loader.mjs");
 
-/// Measures both.
+/// Measures both loaders in turns.
 pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Section> {
     let (Some(node), Some(modules)) = (&args.node, &args.node_modules) else {
         anyhow::bail!(
-            "--node or --node-modules is not known: run `cargo xtask bench`, which installs what is compared with"
+            "--node or --node-modules is missing: run `cargo xtask bench`, which installs the compared programs"
         )
     };
-    let ground = Fixture::open(&bench.dir.join("beside-loader"))?;
-    let tree = ContextTree::new(&ground, &bench.dir.join("loaded"))?;
+    let fixture = Fixture::open(&bench.dir.join("beside-loader"))?;
+    let tree = ContextTree::new(&fixture, &bench.dir.join("loaded"))?;
     let script = bench.dir.join("context_loader.mjs");
     std::fs::write(&script, SCRIPT)?;
-    let home = bench.dir.join("nobody");
+    let home = bench.dir.join("empty-home");
     std::fs::create_dir_all(&home)?;
     let mut theirs = |times: &mut Times| {
         let ran = Command::new(node)
@@ -48,10 +50,10 @@ pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Sectio
         }
         Ok(())
     };
-    let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&ground, times));
-    let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&ground, times));
+    let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&fixture, times));
+    let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&fixture, times));
     let [theirs, cold, warm] = run_alternating(bench.passes, [&mut theirs, &mut cold, &mut warm])?;
-    ground.close();
+    fixture.close();
     let quicker = |what: &str, times: &Times| {
         ReportLine::calls(what, times)
             .ratio("Qwen Code", times.ratio_to(&theirs))
@@ -59,15 +61,15 @@ pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Sectio
     };
     let lines = vec![
         ReportLine::calls("Qwen Code: context files of the tree", &theirs),
-        quicker("lukasa: the same, nothing remembered", &cold),
-        quicker("lukasa: the same, remembered", &warm),
+        quicker("lukasa: context files of the tree, no cache", &cold),
+        quicker("lukasa: context files of the tree, cached", &warm),
     ];
     let method = format!(
-        "The function of Qwen Code that gathers context files from a folder upwards with what they import, called in \
-         a Node process and timed there, after twenty calls that do not count; ours called in a Rust process. Both \
-         remember nothing from call to call, but for the last line. {}, {LOADS} calls a pass, {} passes.",
+        "The function of Qwen Code that gathers context files and their imports from a folder upwards, called and timed in \
+         a Node process, after twenty warm-up calls; Lukasa called in a Rust process. Neither program caches \
+         between calls, except in the last row. {}, {LOADS} calls a pass, {} passes.",
         ContextTree::tree_description(),
         bench.passes
     );
-    Ok(Section { title: "Beside the loader of Qwen Code", method, lines })
+    Ok(Section { title: "Context, compared with Qwen Code", method, lines })
 }

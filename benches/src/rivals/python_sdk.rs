@@ -1,4 +1,6 @@
-//! The memory tool on local files of the Python SDK, in process there, and ours, in process here.
+//! Compares the memory tool of the Python SDK, on local files, with Lukasa in process.
+//!
+//! A script calls and times the SDK's tool in a Python process.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,30 +14,30 @@ use crate::measure::{Times, run_alternating};
 use crate::report::{ReportLine, Section};
 
 const CALLS: usize = 50;
-/// Times one command of the tool and prints nanoseconds, a line each.
+/// The script that times one command of the tool and prints nanoseconds, one line per call.
 const SCRIPT: &str = include_str!("python_sdk.py");
 
-/// Measures both.
+/// Measures both tools in turns.
 pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Section> {
     let python = args.python.as_ref().context(
-        "--python is not known: run `cargo xtask bench`, which installs what is compared with",
+        "--python is missing: run `cargo xtask bench`, which installs the compared programs",
     )?;
-    let ground = Fixture::open(&bench.dir.join("beside-python"))?;
-    let mut made = 0;
+    let fixture = Fixture::open(&bench.dir.join("beside-python"))?;
+    let mut next = 0;
     let mut create = |times: &mut Times| {
         for _ in 0..CALLS {
-            let command = fixture::create(made)?;
-            times.time(|| ground.apply(command))?;
-            made += 1;
+            let command = fixture::create(next)?;
+            times.time(|| fixture.apply(command))?;
+            next += 1;
         }
-        ground.wait_for_quiet()
+        fixture.wait_for_quiet()
     };
     let mut theirs = |times: &mut Times| python_pass(bench, python, "create", times);
     let [create, their_create] = run_alternating(bench.passes, [&mut create, &mut theirs])?;
     let mut view = |times: &mut Times| {
         for number in 0..CALLS {
             let command = fixture::view(number)?;
-            times.time(|| ground.apply(command))?;
+            times.time(|| fixture.apply(command))?;
         }
         Ok(())
     };
@@ -45,10 +47,10 @@ pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Sectio
     let mut replace = |times: &mut Times| {
         for number in 0..CALLS {
             let command = fixture::replace(number, turn)?;
-            times.time(|| ground.apply(command))?;
+            times.time(|| fixture.apply(command))?;
         }
         turn += 1;
-        ground.wait_for_quiet()
+        fixture.wait_for_quiet()
     };
     let mut theirs = |times: &mut Times| python_pass(bench, python, "str_replace", times);
     let [replace, their_replace] = run_alternating(bench.passes, [&mut replace, &mut theirs])?;
@@ -65,16 +67,20 @@ pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Sectio
         ]
     });
     let method = format!(
-        "The tool `BetaLocalFilesystemMemoryTool` of the package anthropic, called in a Python \
-         process and timed there; Lukasa called in a Rust process. Memories of {MEMORY_BYTES} bytes, \
+        "The tool `BetaLocalFilesystemMemoryTool` of the package anthropic, called and timed in a \
+         Python process; Lukasa called in a Rust process. Memories of {MEMORY_BYTES} bytes, \
          {CALLS} calls a pass, {} passes. The SDK's tool synchronizes the file but not its folder, \
          takes no lock, screens nothing and keeps no history.",
         bench.passes
     );
-    Ok(Section { title: "Beside the Python SDK's memory tool", method, lines: lines.collect() })
+    Ok(Section {
+        title: "Compared with the Python SDK's memory tool",
+        method,
+        lines: lines.collect(),
+    })
 }
 
-/// Has Python time one command, in a folder of its own on the same disk.
+/// Runs the script for one command, in a new folder on the same disk.
 fn python_pass(
     bench: &BenchConfig,
     python: &Path,

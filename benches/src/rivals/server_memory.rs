@@ -1,4 +1,6 @@
-//! npm's `@modelcontextprotocol/server-memory` and `lukasa mcp`, through the same client.
+//! Compares npm's `@modelcontextprotocol/server-memory` with `lukasa mcp`, through the same client.
+//!
+//! Both servers hold the same texts and take turns.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,18 +19,18 @@ use crate::stdio::McpClient;
 const MEMORIES: usize = 1_000;
 const READS: usize = 50;
 const WRITES: usize = 25;
-/// Memories given to the other server in one call while it is filled.
+/// Memories that one call sends to the other server while it is filled.
 const FILLED_AT_ONCE: usize = 250;
 const PROGRAM: &str = "@modelcontextprotocol/server-memory/dist/index.js";
 
-/// Measures both.
+/// Measures both servers in turns.
 pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Section> {
     let folder = bench.dir.join("server-memory");
     std::fs::create_dir_all(&folder)?;
     let mut other = start(args, &folder)?;
     let numbers: Vec<usize> = (0..MEMORIES).collect();
-    for some in numbers.chunks(FILLED_AT_ONCE) {
-        let entities: Vec<Value> = some.iter().map(|&number| entity(number)).collect();
+    for chunk in numbers.chunks(FILLED_AT_ONCE) {
+        let entities: Vec<Value> = chunk.iter().map(|&number| entity(number)).collect();
         other.call_now("create_entities", &json!({ "entities": entities }))?;
     }
     let home = bench.dir.join("beside-server-memory");
@@ -55,15 +57,15 @@ pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Sectio
          in each; {WRITES} writes and {READS} reads a pass, {} passes. server-memory reads its one \
          file for each call, writes the whole of it for each change, synchronizes nothing, locks \
          nothing and keeps no history; a change of Lukasa survives a power cut and can be undone. \
-         `view` of a folder shows paths and sizes, read_graph shows every text. Lukasa's search \
-         comes with context assembly and has no line yet.",
+         `view` of a folder shows paths and sizes, read_graph shows all texts. Lukasa's search \
+         is not yet in this comparison.",
         bench.passes
     );
-    Ok(Section { title: "Beside npm's server-memory", method, lines })
+    Ok(Section { title: "Compared with npm's server-memory", method, lines })
 }
 
 fn start(args: &Args, folder: &Path) -> anyhow::Result<McpClient> {
-    let missing = "is not known: run `cargo xtask bench`, which installs what is compared with";
+    let missing = "is missing: run `cargo xtask bench`, which installs the compared programs";
     let node = args.node.as_ref().with_context(|| format!("--node {missing}"))?;
     let modules =
         args.node_modules.as_ref().with_context(|| format!("--node-modules {missing}"))?;
@@ -115,7 +117,7 @@ fn writes(
 
 type Arguments<'a> = &'a dyn Fn(usize) -> Value;
 
-/// Compares calls that read.
+/// Measures read calls of both servers in turns.
 fn compare(
     bench: &BenchConfig,
     (own, own_arguments): (&mut McpClient, Arguments<'_>),

@@ -1,4 +1,6 @@
-//! The exceptions: `xtask/tidy.toml`, each with the check, the file and the reason.
+//! The exceptions of `xtask/tidy.toml`, and the recorded numbers of import cycles and of habits of prose.
+//!
+//! Each exception names a check, a file and a reason.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,7 @@ use serde::Deserialize;
 
 use crate::tidy::finding::TidyFinding;
 
-/// Where the exceptions stand, from the root.
+/// The path of the exceptions, from the root.
 pub(super) const PATH: &str = "xtask/tidy.toml";
 
 /// All exceptions.
@@ -16,7 +18,7 @@ pub(super) const PATH: &str = "xtask/tidy.toml";
 pub(super) struct Allowed {
     #[serde(default, rename = "allowed")]
     exceptions: Vec<Exception>,
-    /// For a crate, the sizes of its circles of imports.
+    /// For a crate, the sizes of its import cycles.
     #[serde(default)]
     pub(super) circles: BTreeMap<String, Vec<usize>>,
     /// For a habit of prose, its number of places.
@@ -41,7 +43,7 @@ struct Exception {
     check: String,
     /// The file.
     path: String,
-    /// What the finding must mention; everything when absent.
+    /// A text that the finding must contain; every finding of the file if absent.
     about: Option<String>,
     reason: String,
 }
@@ -57,8 +59,7 @@ impl Exception {
 impl Allowed {
     /// Parses the exceptions.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
-        let parsed: Self =
-            toml::from_str(text).with_context(|| format!("cannot understand {PATH}"))?;
+        let parsed: Self = toml::from_str(text).with_context(|| format!("cannot parse {PATH}"))?;
         let exceptions = parsed.exceptions.iter().map(|each| (&each.path, &each.reason));
         let types = parsed.repeated_types.iter().map(|each| (&each.name, &each.reason));
         for (about, reason) in exceptions.chain(types) {
@@ -68,7 +69,7 @@ impl Allowed {
         Ok(parsed)
     }
 
-    /// Takes away what is allowed, and adds the exceptions that allow nothing.
+    /// Removes the allowed findings, and adds a finding for each exception that covers none.
     pub(super) fn filter(&self, findings: Vec<TidyFinding>) -> Vec<TidyFinding> {
         let idle = self
             .exceptions
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_that_is_not_needed_is_found() {
+    fn an_unneeded_exception_is_a_finding() {
         let left = Allowed::parse(EXCEPTION).unwrap().filter(Vec::new());
         assert_eq!(
             printed(&left),
@@ -139,6 +140,6 @@ mod tests {
         let check = |text: &str| Allowed::parse(text).unwrap_err().to_string();
         let without = EXCEPTION.replace("named by the protocol", " ");
         assert_eq!(check(&without), "xtask/tidy.toml: an exception for a.rs has no reason");
-        assert_eq!(check("[[allowed]]\npath = \"a.rs\"\n"), "cannot understand xtask/tidy.toml");
+        assert_eq!(check("[[allowed]]\npath = \"a.rs\"\n"), "cannot parse xtask/tidy.toml");
     }
 }

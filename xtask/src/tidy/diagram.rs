@@ -1,7 +1,7 @@
-//! The diagram of `ARCHITECTURE.md` against the layer table of the root `Cargo.toml`.
+//! Compares the diagram of `ARCHITECTURE.md` with the layer table of the root `Cargo.toml`.
 //!
-//! The diagram is a Mermaid flowchart with one edge `a --> b` a line: `a` uses `b`. A node that has
-//! no edge stands alone on its line. A node may have a label, as in `a[label]`.
+//! The diagram is a Mermaid flowchart with one edge `a --> b` a line: `a` uses `b`. A node without
+//! edges is alone on its line. A node may have a label, as in `a[label]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ impl<'a> Diagram<'a> {
         diagram
     }
 
-    /// Reads the lines of a flowchart, or returns the index of the first line that is not understood.
+    /// Parses the lines of a flowchart; the error has the index of the first line that is no edge and no node.
     fn parse(lines: &[&'a str]) -> Result<Self, (usize, String)> {
         let mut diagram = Self::default();
         let first = lines.first().copied().unwrap_or_default();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagram_that_is_the_table_passes() {
+    fn a_diagram_equal_to_the_table_passes() {
         check("# A\n```mermaid\nflowchart TD\n  state --> memory\n  model\n```\n", &[]);
         check(
             "```mermaid\ngraph BT\n%% why\n\nstate[\"a store\"] --> memory(files)\nmodel{x}\n```",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagram_is_there_once() {
+    fn there_is_exactly_one_diagram() {
         let remedy = "draw the layers as one flowchart";
         check(
             "```toml\n```\n",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_understood_is_found() {
+    fn an_unknown_line_is_a_finding() {
         let remedy = "write `flowchart TD`, then one node or one edge `a --> b` a line";
         check(
             "```mermaid\nsequenceDiagram\n```\n",

@@ -5,24 +5,24 @@ use crate::tidy::tree::SourceTree;
 
 /// A source file longer than this fails.
 const SOURCE_LINES_MAX: usize = 800;
-/// A source file longer than this, without its tests, is worth a look.
+/// A source file longer than this, without its tests, is a hint.
 const SOURCE_LINES_AIM: usize = 500;
 
-/// File names that say nothing, or that say where an older layout is used.
+/// File names without meaning, or of the older module layout.
 const NAMES_TO_AVOID: [&str; 7] =
     ["mod.rs", "utils.rs", "util.rs", "common.rs", "types.rs", "misc.rs", "helpers.rs"];
 
 /// The former name of the product, in lower case.
 const OLD_NAME: &str = "quipu";
-/// The file that tells of the former name to those who used it.
+/// The file that tells users about the former name.
 const CHANGELOG: &str = "CHANGELOG.md";
 
-/// Where people's and machines' own files are.
+/// Folders of the root that hold files of one machine or person.
 const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "mnt", "Users"];
 /// Invented people of examples and tests.
 const INVENTED: [&str; 9] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "x", "you"];
 
-/// Finds files whose names say nothing.
+/// Finds files whose names have no meaning.
 pub(super) fn names(tree: &SourceTree) -> Vec<TidyFinding> {
     let avoided = |path: &&str| NAMES_TO_AVOID.contains(&file_name(path));
     tree.paths()
@@ -50,7 +50,7 @@ pub(super) fn sizes(tree: &SourceTree) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Finds sources that grow long, their tests not counted.
+/// Finds sources that become long without their tests.
 pub(super) fn long(tree: &SourceTree) -> Vec<TidyFinding> {
     let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
     let sources = tree.with_extension("rs").filter(|(path, _)| !is_test(path));
@@ -64,7 +64,7 @@ pub(super) fn long(tree: &SourceTree) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Finds sources that do not open with what they are for.
+/// Finds sources without a header that states their purpose.
 pub(super) fn headers(tree: &SourceTree) -> Vec<TidyFinding> {
     let sources = tree.with_extension("rs");
     sources
@@ -76,7 +76,7 @@ pub(super) fn headers(tree: &SourceTree) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Finds paths that exist on somebody's machine only.
+/// Finds paths that exist only on one machine.
 pub(super) fn machine_paths(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (path, text) in tree.texts() {
@@ -110,7 +110,7 @@ fn machine_paths_in(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (start, _) in line.match_indices('/') {
         let (before, path) = line.split_at(start);
-        // Otherwise it is the middle of a relative path, of a URL, or of a virtual one.
+        // Otherwise it is a part of a relative path, a URL or a memory path.
         let is_absolute =
             !before.ends_with(|c: char| c.is_alphanumeric() || "._-/}>)]*~$".contains(c));
         let mut segments = path.split('/').skip(1);
@@ -129,7 +129,7 @@ mod tests {
     use crate::tidy::finding::printed;
 
     #[test]
-    fn a_name_that_says_nothing_is_found() {
+    fn a_file_name_without_meaning_is_a_finding() {
         let tree = SourceTree::from([("a/utils.rs", ""), ("mod.rs", ""), ("a/model.rs", "")]);
         assert_eq!(
             printed(&names(&tree)),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_source_opens_with_what_it_is_for() {
+    fn every_source_has_a_header() {
         let tree =
             SourceTree::from([("a.rs", "//! A.\n"), ("b.rs", "use a;\n//! B.\n"), ("c.rs", "")]);
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_former_name_is_found_but_in_the_change_log() {
+    fn the_former_name_is_a_finding_except_in_the_change_log() {
         let tree = SourceTree::from([
             ("CHANGELOG.md", "quipu\n"),
             ("a.rs", "//! A.\nconst HOME: &str = \"QUIPU_HOME\";\n"),

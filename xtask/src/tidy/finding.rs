@@ -1,8 +1,8 @@
-//! One thing that is not as it should be.
+//! A finding of a check: its location, the problem and the remedy.
 
 use std::fmt;
 
-/// Something that is not as it should be: where, what, and what to do about it.
+/// A violation of a rule of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TidyFinding {
     /// The file, from the root.
@@ -12,7 +12,7 @@ pub(crate) struct TidyFinding {
     /// The name of the check, as the list of exceptions uses it.
     pub(super) check: &'static str,
     pub(super) wrong: String,
-    /// What to do about it.
+    /// The remedy.
     remedy: String,
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_says_where_what_and_what_to_do() {
+    fn a_finding_shows_location_problem_and_remedy() {
         let finding = TidyFinding::file("names", "a/b.rs", "is long", "cut it");
         assert_eq!(finding.to_string(), "a/b.rs: is long; cut it");
         assert_eq!(finding.at(6).to_string(), "a/b.rs:7: is long; cut it");

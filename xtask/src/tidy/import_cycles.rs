@@ -1,7 +1,7 @@
-//! Circles of imports: files of a crate of which each leads to each other one cannot be read apart.
+//! Finds import cycles: files of a crate that each lead to each other, so that none can be read alone.
 //!
-//! Up to three are allowed. Larger ones that were there before stand in `xtask/tidy.toml` with their
-//! sizes; a circle that becomes smaller is a finding too, so that the record is lowered.
+//! Cycles of up to three files are allowed. `xtask/tidy.toml` records the sizes of larger ones. A cycle that becomes
+//! smaller is a finding too, so that the record is lowered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,10 +11,10 @@ use crate::tidy::finding::TidyFinding;
 use crate::tidy::module_graph::{ModuleImport, Modules};
 use crate::tidy::rust::RustSource;
 
-/// A circle of so many files is no finding.
+/// The size up to which a cycle is no finding.
 const FILES_MAX: usize = 3;
 
-/// The circles of a crate, the largest first.
+/// The import cycles of a crate, the largest first.
 #[derive(Debug)]
 pub(super) struct ImportCycles {
     /// The folder of the crate, from the root.
@@ -22,10 +22,10 @@ pub(super) struct ImportCycles {
     cycles: Vec<ImportCycle>,
 }
 
-/// For each file of a circle, the files of the circle that it imports, each with the line.
+/// For each file of a cycle, the files of the cycle that it imports, each with the line.
 type ImportCycle = BTreeMap<String, Vec<(String, usize)>>;
 
-/// Finds the circles of every crate that has some.
+/// Finds the cycles of every crate that has any.
 pub(super) fn read(sources: &[RustSource<'_>], roots: &[String]) -> Vec<ImportCycles> {
     let mut crates: BTreeMap<&str, Vec<ModuleImport>> = BTreeMap::new();
     for root in roots {
@@ -45,7 +45,7 @@ pub(super) fn read(sources: &[RustSource<'_>], roots: &[String]) -> Vec<ImportCy
     found.filter(|each| !each.cycles.is_empty()).collect()
 }
 
-/// Describes a circle with the paths of its files below `folder`.
+/// Describes a cycle with the paths of its files below `folder`.
 fn import_cycle(
     sources: &[RustSource<'_>],
     folder: &str,
@@ -66,7 +66,7 @@ fn import_cycle(
         .collect()
 }
 
-/// Compares the circles with the sizes that are recorded for each crate.
+/// Compares the cycles with the recorded sizes of each crate.
 pub(super) fn unrecorded(
     found: &[ImportCycles],
     recorded: &BTreeMap<String, Vec<usize>>,
@@ -94,7 +94,7 @@ pub(super) fn unrecorded(
 }
 
 impl ImportCycles {
-    /// Returns how many files each circle has.
+    /// Returns the number of files of each cycle.
     fn sizes(&self) -> Vec<usize> {
         self.cycles.iter().map(BTreeMap::len).collect()
     }
@@ -129,7 +129,7 @@ fn components(imports: &[ModuleImport]) -> Vec<Vec<usize>> {
     circles.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Returns the files that a file leads to; itself only if it is in a circle.
+/// Returns the files that a file leads to; itself only if it is in a cycle.
 fn reached_from(file: usize, imports: &[ModuleImport]) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut waiting = vec![file];
@@ -147,7 +147,7 @@ mod tests {
     use crate::tidy::rust;
     use crate::tidy::tree::SourceTree;
 
-    /// Returns who imports whom below `a/src/`, as `file.rs:line file.rs`.
+    /// Returns the imports below `a/src/`, as `file.rs:line file.rs`.
     #[track_caller]
     fn check_imports(files: &[(&str, &str)], expected: &[&str]) {
         let tree = tree(files);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_does_not_import_what_lies_below_it() {
+    fn a_parent_module_does_not_import_its_children() {
         let child = ("b.rs", "use super::super::a;\nuse super::C;");
         let check = |text: &str, expected: &[&str]| {
             let files = [("lib.rs", "mod a;"), ("a.rs", text), ("a/b.rs", child.1)];
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_compiled_for_tests_imports_nothing() {
+    fn test_code_imports_nothing() {
         let check = |text: &str, expected: &[&str]| {
             let files =
                 [("lib.rs", "mod a; mod b; mod c;"), ("a.rs", text), ("b.rs", ""), ("c.rs", "")];
@@ -255,7 +255,7 @@ mod tests {
         check_imports(&files, &expected);
     }
 
-    /// Four files in a circle, and two that import each other.
+    /// Four files in a cycle, and two that import each other.
     const FILES: [(&str, &str); 7] = [
         ("lib.rs", "mod a; mod b; mod c; mod d; mod e; mod f;"),
         ("a.rs", "use crate::b;\n\nuse crate::e;"),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_more_than_three_files_is_shown_with_its_imports() {
+    fn a_cycle_of_more_than_three_files_is_shown_with_its_imports() {
         insta::assert_snapshot!(findings_of(&[]).join("\n"), @r"
         a: has circles of imports of [4] files, xtask/tidy.toml records []; break them, or lower the record
         a: 4 files import each other in a circle

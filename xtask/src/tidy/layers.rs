@@ -1,7 +1,7 @@
-//! Who may use whom: the tables `layers` and `homes` of the root `Cargo.toml`, against the packages.
+//! Compares the dependencies of the packages with the tables `layers` and `homes` of the root `Cargo.toml`.
 //!
-//! What only tests need is free, but for other layers: a test reaches no further than the layer it
-//! tests, plus `testkit`.
+//! Dependencies of tests are free, except on other layers: a test may use the layers of the package it tests, plus
+//! `testkit`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::workspace::{CargoWorkspace, Dependency, DependencyKind, Package};
 
 const MANIFEST: &str = "Cargo.toml";
 
-/// Packages that are no layer: they may use every layer, and outside crates as they like.
+/// Packages that are no layer: they may use every layer and every outside crate.
 const NO_LAYER: [&str; 4] = ["xtask", "testkit", "benches", "fuzz"];
 
-/// Compares the layer table with what the packages declare.
+/// Compares the layer table with the declared dependencies of the packages.
 pub(super) fn layers(workspace: &CargoWorkspace) -> Vec<TidyFinding> {
     let table = &workspace.tables.layers;
     let folders: BTreeMap<&str, &str> =
@@ -71,7 +71,7 @@ fn compare(
     findings
 }
 
-/// Finds outside crates that are named away from their home.
+/// Finds outside crates that are used outside their home.
 pub(super) fn homes(workspace: &CargoWorkspace) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for package in layer_packages(workspace) {
@@ -93,7 +93,7 @@ pub(super) fn homes(workspace: &CargoWorkspace) -> Vec<TidyFinding> {
     findings
 }
 
-/// Finds packages that do not take the lints of the workspace.
+/// Finds packages that do not use the lints of the workspace.
 pub(super) fn lints(workspace: &CargoWorkspace, tree: &SourceTree) -> Vec<TidyFinding> {
     let manifests = workspace.packages.iter().map(|each| workspace.relative(&each.manifest_path));
     let lacks = |path: &String| {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_says_what_is_so_passes() {
+    fn a_table_equal_to_the_dependencies_passes() {
         check(
             &["memory: sha2; lukasa-testkit", "state: lukasa-memory sqlx", "testkit: lukasa-state"],
             &[],
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn each_departure_from_the_table_is_found() {
+    fn each_difference_from_the_table_is_a_finding() {
         check(
             &["memory: lukasa-state", "state: lukasa-memory"],
             &["Cargo.toml: `memory` depends on `state`, which its line does not name; take the \
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outside_crate_is_named_at_home_only() {
+    fn an_outside_crate_is_used_only_in_its_home() {
         let check = |rows: &[&str], expected: &[&str]| {
             assert_eq!(printed(&homes(&workspace(rows, STATE_USES_MEMORY))), expected);
         };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_package_takes_the_lints() {
+    fn every_package_uses_the_lints() {
         let workspace = workspace(&["memory:", "state:"], STATE_USES_MEMORY);
         let tree = SourceTree::from([
             ("crates/memory/Cargo.toml", "[lints]\nworkspace = true\n"),

@@ -1,4 +1,4 @@
-//! Limits: a name of a number or a duration has one value in all crates.
+//! Finds constants that have the same name but different values in several crates.
 //!
 //! Two crates may each need a constant of one name. A reader who finds one of them takes its value for that of the
 //! other, so the values must agree or the names must differ.
@@ -14,7 +14,7 @@ const TYPES: [&str; 15] = [
     "f64", "Duration",
 ];
 
-/// Where a constant is declared, and its value as it is written.
+/// The declaration of a constant, with its value as it is written.
 struct Declaration<'a> {
     path: &'a str,
     /// Its line, counted from 0.
@@ -22,7 +22,7 @@ struct Declaration<'a> {
     value: String,
 }
 
-/// Finds constants that share a name with one of another value.
+/// Finds constants that share a name but not a value.
 pub(super) fn limits(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut by_name: BTreeMap<String, Vec<Declaration<'_>>> = BTreeMap::new();
     for source in sources.iter().filter(|source| is_of_a_crate(source.path)) {
@@ -43,7 +43,7 @@ pub(super) fn limits(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Tells whether a source is a part of a crate that is no test.
+/// Checks whether a source belongs to a crate and is no test.
 fn is_of_a_crate(path: &str) -> bool {
     let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
     let is_kit = path.starts_with("crates/testkit/");
@@ -59,8 +59,8 @@ fn declarations<'a>(source: &RustSource<'a>) -> Vec<(String, Declaration<'a>)> {
             break;
         }
         let tokens = rust::tokens(&line.code);
-        let Some(at) = tokens.iter().position(|token| *token == "const") else { continue };
-        if let [name, ":", kind, "=", ..] = tokens[at + 1..]
+        let Some(position) = tokens.iter().position(|token| *token == "const") else { continue };
+        if let [name, ":", kind, "=", ..] = tokens[position + 1..]
             && TYPES.contains(&kind)
         {
             let value = value(source, index);
@@ -70,8 +70,8 @@ fn declarations<'a>(source: &RustSource<'a>) -> Vec<(String, Declaration<'a>)> {
     declarations
 }
 
-/// Returns the value that a constant is declared with on this line and those that follow, up to the semicolon, without
-/// white space and without the `_` that digits are grouped by.
+/// Returns the value of a constant that is declared from this line on, up to the semicolon. White space and the `_`
+/// between digits are left out.
 fn value(source: &RustSource<'_>, index: usize) -> String {
     let code: String = source.lines[index..].iter().map(|line| line.code.as_str()).collect();
     let declaration = code.split_once(';').map_or(code.as_str(), |(declaration, _)| declaration);

@@ -1,4 +1,4 @@
-//! Checks of documents: links and named paths exist, and the change log has room for the next change.
+//! Checks documents: links, named paths and named tests must exist, and the change log needs an unreleased part.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const INVARIANTS: &str = "## What never happens";
 /// The part of the change log that every user-visible change adds to.
 const UNRELEASED: &str = "## Unreleased";
 
-/// Finds a change log without a part for what is not released.
+/// Finds a change log without a part for unreleased changes.
 pub(super) fn changelog(tree: &SourceTree) -> Vec<TidyFinding> {
     let text = tree.text(CHANGELOG).unwrap_or_default();
     if text.lines().any(|line| line.trim_end() == UNRELEASED) {
@@ -23,7 +23,7 @@ pub(super) fn changelog(tree: &SourceTree) -> Vec<TidyFinding> {
     vec![TidyFinding::file("changelog", CHANGELOG, wrong, format!("add `{UNRELEASED}`"))]
 }
 
-/// Finds links to files and headings that are not there.
+/// Finds links to missing files and headings.
 pub(super) fn links(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (path, text) in tree.with_extension("md").filter(|(path, _)| is_document(path)) {
@@ -75,7 +75,7 @@ fn named_path(span: &str) -> Option<&str> {
     (!is_pattern).then(|| path.trim_end_matches('/'))
 }
 
-/// Finds names of tests, as `crates/store/tests/it/crash.rs::name`, that are not there.
+/// Finds names of tests, as `crates/store/tests/it/crash.rs::name`, that do not exist.
 pub(super) fn named_tests(tree: &SourceTree) -> Vec<TidyFinding> {
     let documents = tree.with_extension("md").filter(|(path, _)| is_document(path));
     let mut findings = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn named_tests(tree: &SourceTree) -> Vec<TidyFinding> {
     findings
 }
 
-/// Finds rows of the table of invariants that neither a test nor a check holds.
+/// Finds rows of the table of invariants that name neither a test nor a check.
 pub(super) fn invariants(tree: &SourceTree) -> Vec<TidyFinding> {
     const MACHINES: [&str; 5] = [".rs::", "clippy", "cargo xtask tidy", "Cargo;", "compiler"];
     let text = tree.text("ARCHITECTURE.md").unwrap_or_default();
@@ -118,10 +118,10 @@ pub(super) fn is_document(path: &str) -> bool {
     !["fuzz/", "/tests/", "/fixtures/", "/prompts/"].iter().any(|part| path.contains(part))
 }
 
-/// Returns the lines outside fenced code, without what stands between backticks.
+/// Returns the lines outside fenced code, without code spans.
 fn prose(text: &str) -> Vec<(usize, String)> {
     let lines = outside_fences(text).into_iter();
-    // Every second piece stands between backticks.
+    // Every second piece is between backticks.
     lines.map(|(index, line)| (index, line.split('`').step_by(2).collect())).collect()
 }
 
@@ -142,7 +142,7 @@ fn outside_fences(text: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-/// Returns what the links of a line point at, but for the web.
+/// Returns the targets of the links of a line, except web addresses.
 fn targets(line: &str) -> Vec<&str> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(to, _)| to));
     let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
@@ -153,7 +153,7 @@ fn targets(line: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Looks for what a link of the file `from` points at.
+/// Checks that the target of a link in the file `from` exists.
 fn follow(tree: &SourceTree, from: &str, target: &str) -> Result<(), String> {
     let (file, heading) = match target.split_once('#') {
         Some((file, heading)) => (file, Some(heading)),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_somewhere_passes() {
+    fn a_link_to_an_existing_target_passes() {
         check("[a](API.md), [b](../README.md#lukasa) ![c](fig/a.svg) [d](./fig/) [e](fig)", &[]);
         check("[a](API.md#errors-codes) and [b](API.md#the-v1-api \"title\")", &[]);
         check("# Here\n[a](#here)\n[b]: API.md\n", &[]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_found() {
+    fn a_link_to_a_missing_target_is_a_finding() {
         check("\n[a](none.md)", &["docs/TESTING.md:2: `none.md` leads nowhere; mend the link"]);
         check("[a](../../x.md)", &["docs/TESTING.md:1: `../../x.md` leads nowhere; mend the link"]);
         check("[a]: none.md", &["docs/TESTING.md:1: `none.md` leads nowhere; mend the link"]);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_named_exists() {
+    fn a_named_path_must_exist() {
         let tree = SourceTree::from([
             ("crates/a/src/lib.rs", ""),
             ("docs/A.md", "`crates/a/src/lib.rs`, `lib.rs`,\n`crates/a/src/gone.rs`"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_named_is_there() {
+    fn a_named_test_must_exist() {
         let tree = SourceTree::from([
             ("a/tests/it/b.rs", "async fn it_holds() {}\nfn other_holds() {}"),
             (
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn each_invariant_is_held_by_a_machine() {
+    fn each_invariant_names_a_test_or_a_check() {
         let text = "| x | y |\n## What never happens\n\n| never | held by |\n|---|---|\n\
                     | a | clippy |\n| b | care |\n| c | `c.rs::d` |\n\n## Next\n| e | f |\n";
         let tree = SourceTree::from([("ARCHITECTURE.md", text)]);

@@ -1,8 +1,8 @@
 //! The modules of a crate, and the paths that each file names.
 //!
-//! Not a parser of Rust: it reads tokens. It knows `mod`, `use` with nested groups, inline modules, paths
-//! that begin with `crate`, `self`, `super` or a module of the same file, and it leaves out what is only
-//! compiled for tests. Macros are read as if they were code.
+//! It reads tokens and is no full parser of Rust. It understands `mod`, `use` with nested groups, and inline modules.
+//! Paths count if they begin with `crate`, `self`, `super` or a module of the same file. Code that is compiled only for
+//! tests is left out. Macros are read as if they were code.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -83,8 +83,8 @@ impl Modules {
         add(&mut self.0, parent, name, file)
     }
 
-    /// Returns which file imports from which, each pair once, at its first line. A module that uses what lies below
-    /// it does not import that: it is made of it.
+    /// Returns the imports between files, each pair once, at its first line. The use of a child module does not count as
+    /// an import, because the child is a part of the module.
     pub(super) fn imports(&self) -> Vec<ModuleImport> {
         let mut first: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for (index, module) in self.0.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Modules {
         std::iter::successors(parent(&module), parent).any(|parent| parent == above)
     }
 
-    /// Returns the module that defines what a path in `module` names. `None` is outside of the crate.
+    /// Returns the module that defines the item of a path in `module`; `None` if it is outside the crate.
     fn resolve(&self, module: usize, segments: &[String], depth: usize) -> Option<usize> {
         // Two modules may import a name from each other by mistake; the compiler says so.
         const DEPTH_MAX: usize = 16;
@@ -134,7 +134,7 @@ impl Modules {
         Some(at)
     }
 
-    /// Returns the module that defines what `module` itself only imports.
+    /// Returns the module that defines an item that `module` only reexports.
     fn reexported(&self, module: usize, segments: &[String], depth: usize) -> Option<usize> {
         let (name, after) = segments.split_first()?;
         let found = self.0.get(module)?.uses.iter().find(|each| each.name == *name)?;
@@ -225,7 +225,7 @@ impl<'a> ModuleParser<'a> {
                     let is_public = self.is_public();
                     self.at += 1;
                     if self.token(0) == ":" {
-                        // `::name` is another crate, whatever the modules are called.
+                        // `::name` is another crate, even if a module has the same name.
                         self.skip_import();
                     } else if let Some(module) = modules.get_mut(module) {
                         self.tree(&mut Vec::new(), module, is_public);
@@ -254,7 +254,7 @@ impl<'a> ModuleParser<'a> {
         self.resolve_exports(modules);
     }
 
-    /// Skips an attribute, and tells whether what follows is compiled for tests only.
+    /// Skips an attribute, and returns whether the item that follows is compiled only for tests.
     fn attribute(&mut self) -> bool {
         let start = self.at;
         self.at += if self.token(1) == "!" { 2 } else { 1 };
@@ -328,7 +328,7 @@ impl<'a> ModuleParser<'a> {
         }
     }
 
-    /// Tells whether the `use` here has a `pub` before it.
+    /// Returns whether the `use` at this position has a `pub` before it.
     fn is_public(&self) -> bool {
         let before = self.tokens.iter().take(self.at).rev();
         let words: Vec<_> = before.map(|(_, token)| *token).take(8).collect();

@@ -1,4 +1,6 @@
-//! Sources that nothing compiles: a test that is not run says nothing, and nobody notices.
+//! Finds sources that are not compiled, and test binaries beside the one that a package may have.
+//!
+//! A test in a source that no `mod` declares never runs, and no other tool reports it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +10,7 @@ use crate::tidy::rust::{self, RustSource};
 use crate::tidy::tree::{SourceTree, has_extension};
 use crate::workspace::CargoWorkspace;
 
-/// Returns the files that cargo starts from, the fuzz targets too.
+/// Returns the root files of all cargo targets, including the fuzz targets.
 pub(super) fn roots(workspace: &CargoWorkspace, tree: &SourceTree) -> Vec<String> {
     let targets = workspace.packages.iter().flat_map(|package| &package.targets);
     let mut roots: Vec<String> =
@@ -52,7 +54,7 @@ pub(super) fn folder(path: &str, is_root: bool) -> &str {
     if is_root { stem.rsplit_once('/').map_or("", |(folder, _)| folder) } else { stem }
 }
 
-/// Returns where the modules lie that a source declares.
+/// Returns the files of the modules that a source declares.
 fn children(source: &RustSource<'_>, is_root: bool) -> Vec<String> {
     let folder = folder(source.path, is_root);
     let mut paths = Vec::new();
@@ -94,7 +96,7 @@ mod tests {
     use crate::tidy::finding::printed;
 
     #[test]
-    fn a_source_that_no_module_leads_to_is_found() {
+    fn an_undeclared_source_is_a_finding() {
         let tree = SourceTree::from([
             ("a/src/lib.rs", "pub mod path;\nmod r; // mod lost;\nmod inline { }"),
             ("a/src/path.rs", "#[cfg(test)] mod tests;\nmod deep;"),

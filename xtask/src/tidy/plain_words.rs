@@ -1,4 +1,4 @@
-//! Habits of prose that make readers read twice, each counted against a recorded number.
+//! Habits of prose that make readers read twice, each compared with a recorded number of places.
 //!
 //! The numbers stand in `xtask/tidy.toml` and may only fall. A habit with fewer places than recorded
 //! is a finding too, so that the record is lowered. `cargo xtask tidy --verbose` lists all places.
@@ -29,7 +29,7 @@ const DOC_OPENING: &str = "doc-opening";
 const LONG_SENTENCE: &str = "long-sentence";
 const REPEATED_TYPE: &str = "repeated-type";
 
-/// First words of docs that announce a riddle in place of a noun or a verb.
+/// First words of docs that are neither a noun nor a verb.
 const OPENINGS: [&str; 6] = ["What", "Who", "Whoever", "Where", "Which", "How"];
 
 /// A longer sentence is a place of `long-sentence`.
@@ -153,7 +153,7 @@ fn repeated_types(sources: &[RustSource<'_>], repeated: &[RepeatedType]) -> Vec<
 
 /// Returns the name of the type that a line defines at the level of the module.
 fn defined_type(code: &str) -> Option<&str> {
-    // The formatter indents everything that is inside of something.
+    // The formatter indents everything inside a block.
     if code.starts_with(char::is_whitespace) {
         return None;
     }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_places_is_exactly_the_recorded_one() {
+    fn the_number_of_places_must_equal_the_recorded_one() {
         let check = |text: &str, record: &[(&str, usize)], expected: &[&str]| {
             let tree = SourceTree::from([("a.md", text)]);
             let record = record.iter().map(|(habit, number)| ((*habit).to_owned(), *number));

@@ -1,7 +1,7 @@
 //! A lexer that splits Rust sources into lines of code, comments and string literals.
 //!
-//! Not a parser: it knows strings, characters and comments, so that a word inside a string is not
-//! taken for code. Contents of strings are left out of the code.
+//! It is no parser: it recognizes strings, characters and comments, so that a word in a string does not count as code.
+//! The code is without the contents of strings.
 
 use crate::tidy::tree::SourceTree;
 
@@ -39,9 +39,9 @@ impl RustSource<'_> {
 /// One line of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceLine {
-    /// The line without comments and without what its strings hold.
+    /// The line without comments and without the contents of strings.
     pub(super) code: String,
-    /// What its comments say.
+    /// The text of its comments.
     pub(super) comment: String,
 }
 
@@ -72,14 +72,14 @@ pub(super) fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// What the reader is inside of.
+/// The construct at the position of the reader.
 #[derive(Clone, Copy)]
 enum LexState {
     Code,
     LineComment,
     /// Block comments nest.
     BlockComment(usize),
-    /// A string, which ends with a quote and so many number signs; a raw one has no escapes.
+    /// A string, which ends with a quote and `signs` number signs; a raw one has no escapes.
     Text {
         raw: bool,
         signs: usize,
@@ -112,7 +112,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Reads on, and tells whether there was anything left.
+    /// Reads the next character; returns false at the end of the text.
     fn step(&mut self) -> bool {
         let Some(c) = self.remaining.chars().next() else { return false };
         if c == '\n' {
@@ -211,7 +211,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Tells whether an identifier goes on here.
+    /// Returns whether an identifier continues at this position.
     fn in_word(&self) -> bool {
         self.before.is_alphanumeric() || self.before == '_'
     }
@@ -235,7 +235,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Returns how long the opening of a raw string is, and how many number signs it has.
+/// Returns the length of the opening of a raw string, and its number of number signs.
 fn raw_string(rest: &str) -> Option<(usize, usize)> {
     let letter = ["r", "br", "cr"].into_iter().find(|letter| {
         rest.strip_prefix(letter).is_some_and(|after| after.starts_with(['#', '"']))
@@ -246,13 +246,13 @@ fn raw_string(rest: &str) -> Option<(usize, usize)> {
     is_string.then_some((letter.len() + signs + 1, signs))
 }
 
-/// Returns how long the character literal is that begins here; a lifetime is none.
+/// Returns the length of the character literal at the start of `rest`; a lifetime is none.
 fn character(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix('\'')?;
     let mut chars = after.chars();
     let first = chars.next()?;
     if first == '\\' {
-        // The quote that closes is not the one that is escaped.
+        // An escaped quote does not close the literal.
         let body = 1 + chars.next()?.len_utf8();
         let (_, end) = after.split_at_checked(body)?;
         return Some(1 + body + end.find('\'')? + 1);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_strings_hold_is_neither() {
+    fn contents_of_strings_are_neither_code_nor_comments() {
         check(r#"f("a // b") // c"#, &[(r#"f("") "#, " c")]);
         check(r#"f("\" /* ") g"#, &[(r#"f("") g"#, "")]);
         check(r##"r#"a " // b"# c"##, &[("r#\"\"# c", "")]);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_told_from_lifetimes() {
+    fn characters_are_distinguished_from_lifetimes() {
         check("'\"' // a", &[("'' ", " a")]);
         check(r"'\'' // a", &[("'' ", " a")]);
         check(r"'\u{7f}' 'é' x", &[("'' '' x", "")]);

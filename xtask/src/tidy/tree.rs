@@ -14,14 +14,14 @@ pub(super) struct SourceTree {
 }
 
 impl SourceTree {
-    /// Reads the checkout. What git ignores is no part of it.
+    /// Reads the checkout. Files that git ignores are left out.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
         let mut git = Command::new("git");
         git.current_dir(root).args(["ls-files", "-z", "--cached", "--others"]);
         let listing = cargo::output(git.args(["--exclude-standard"]))?;
         let mut files = BTreeMap::new();
         for path in listing.split_terminator('\0') {
-            // Removed but not yet committed, or a link: nothing to check.
+            // A file that is removed but not yet committed, or a link, has nothing to check.
             if let Ok(metadata) = fs::symlink_metadata(root.join(path))
                 && metadata.is_file()
             {
@@ -36,7 +36,7 @@ impl SourceTree {
         self.files.keys().map(String::as_str)
     }
 
-    /// Returns every path that ends so, with its text.
+    /// Returns every path with this extension, with its text.
     pub(super) fn with_extension<'a>(
         &'a self,
         extension: &'a str,
@@ -44,7 +44,7 @@ impl SourceTree {
         self.texts().filter(move |(path, _)| has_extension(path, extension))
     }
 
-    /// Returns every file that holds text.
+    /// Returns every text file.
     pub(super) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }
@@ -54,7 +54,7 @@ impl SourceTree {
         self.files.get(path)?.as_deref()
     }
 
-    /// Tells whether there is such a file or folder; the root is the empty path.
+    /// Returns whether the file or folder exists; the root is the empty path.
     pub(super) fn has(&self, path: &str) -> bool {
         let is_within = |file: &str| {
             file.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -63,7 +63,7 @@ impl SourceTree {
     }
 }
 
-/// Tells whether a path ends so, after a dot. Extensions of sources are written in lower case.
+/// Returns whether a path has this extension. Extensions of sources are written in lower case.
 pub(super) fn has_extension(path: &str, extension: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, found)| found == extension)
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_ignores_or_has_lost_is_no_part_of_the_tree() {
+    fn ignored_and_removed_files_are_not_in_the_tree() {
         let root = tempfile::tempdir().unwrap();
         let write = |path: &str, bytes: &[u8]| fs::write(root.path().join(path), bytes).unwrap();
         write(".gitignore", b"*.log\n");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_there_when_a_file_is_in_it() {
+    fn a_folder_exists_when_it_contains_a_file() {
         let tree = SourceTree::from([("docs/a.md", ""), ("docs-old/b.md", "")]);
         let check = |path, expected| assert_eq!(tree.has(path), expected, "{path}");
         check("", true);

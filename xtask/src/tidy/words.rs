@@ -1,15 +1,14 @@
-//! Words: those that say nothing in the name of a type, those that never land in code or in tests, and
-//! notes without an issue.
+//! Finds type names with empty words, code that must not be committed, and notes without an issue.
 
 use crate::tidy::finding::TidyFinding;
 use crate::tidy::rust::{self, RustSource};
 use crate::tidy::tree::{SourceTree, has_extension};
 
-/// Last words of type names that say nothing about what the type stands for.
+/// Last words of type names that do not describe the type.
 const EMPTY_WORDS: [&str; 10] =
     ["Manager", "Handler", "Helper", "Helpers", "Util", "Utils", "Data", "Info", "Base", "Impl"];
 
-/// What never lands, as a row of tokens, with what to do instead.
+/// Sequences of tokens that must not be committed, each with the remedy.
 const NEVER: [(&[&str], &str); 5] = [
     (&["#", "[", "ignore"], "assert what is so, with the issue's number"),
     (&["#", "[", "allow", "("], "use `#[expect(…, reason = \"…\")]`"),
@@ -18,7 +17,7 @@ const NEVER: [(&[&str], &str); 5] = [
     (&["todo", "!"], "write it, or leave it out"),
 ];
 
-/// Finds types whose names end with a word that says nothing.
+/// Finds types whose names end with an empty word.
 pub(super) fn type_names(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources {
@@ -43,7 +42,7 @@ pub(super) fn type_names(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Finds code that never lands.
+/// Finds code that must not be committed.
 pub(super) fn code(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources {
@@ -60,7 +59,7 @@ pub(super) fn code(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Finds tests that wait for time to pass: too short on a busy machine, and too long on every other.
+/// Finds tests that sleep: the time is too short on a busy machine, and too long on others.
 pub(super) fn sleeps(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources {
@@ -100,7 +99,7 @@ pub(super) fn notes(tree: &SourceTree, sources: &[RustSource<'_>]) -> Vec<TidyFi
     findings
 }
 
-/// Says what is wrong with the notes of a line.
+/// Returns the problem with the notes of a line.
 fn wrong_note(line: &str) -> Option<&'static str> {
     let words = rust::tokens(line);
     if words.iter().any(|word| ["FIXME", "XXX", "HACK"].contains(word)) {
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_lands_is_found_in_code_alone() {
+    fn forbidden_code_is_found_only_outside_comments_and_strings() {
         let check =
             |text: &str, expected: &[&str]| assert_eq!(findings_of(code, text), expected, "{text}");
         check(

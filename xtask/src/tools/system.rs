@@ -1,5 +1,7 @@
-//! What the machine itself must have: found in the search path, installed as Debian packages when
-//! root asks, else named with the command that a person runs.
+//! Programs that the machine itself must provide.
+//!
+//! Missing ones are installed as Debian packages if root runs this. Otherwise the error names the command that installs
+//! them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,11 +9,11 @@ use std::process::{Command, Stdio};
 use crate::cargo;
 use crate::tools::version;
 
-/// Something of the machine, and the Debian packages that bring it.
+/// A program that the machine must provide, and the Debian packages that contain it.
 pub(super) struct Requirement {
-    /// What people call it.
+    /// Its name in messages.
     name: &'static str,
-    /// A command that succeeds when it is there.
+    /// A command that succeeds when it is installed.
     probe: &'static [&'static str],
     packages: &'static [&'static str],
 }
@@ -20,14 +22,14 @@ pub(super) struct Requirement {
 pub(super) const NPM: Requirement =
     Requirement { name: "npm", probe: &["npm", "--version"], packages: &["nodejs", "npm"] };
 
-/// Python with the means to make environments.
+/// Python with the module that creates environments.
 pub(super) const PYTHON: Requirement = Requirement {
     name: "Python 3 with venv",
     probe: &["python3", "-c", "import ensurepip, venv"],
     packages: &["python3", "python3-venv"],
 };
 
-/// What systemd checks units with.
+/// The program with which systemd checks units.
 pub(super) const SYSTEMD_ANALYZE: Requirement = Requirement {
     name: "systemd-analyze",
     probe: &["systemd-analyze", "--version"],
@@ -42,14 +44,14 @@ pub(super) const CHROMIUM: Requirement =
 pub(super) const CXX: Requirement =
     Requirement { name: "a C++ compiler", probe: &["c++", "--version"], packages: &["g++"] };
 
-/// Makes sure that it is there.
+/// Installs it if it is missing; an error if that is not possible.
 pub(super) fn require(requirement: &Requirement) -> anyhow::Result<()> {
     if is_installed(requirement) {
         return Ok(());
     }
     let packages = requirement.packages.join(" ");
     let by_hand = format!(
-        "{} is missing; run `sudo apt-get install {packages}`, or what your system has for it",
+        "{} is missing; run `sudo apt-get install {packages}`, or the packages of your system that contain it",
         requirement.name
     );
     anyhow::ensure!(is_root() && find("apt-get").is_some(), by_hand);
@@ -74,7 +76,7 @@ fn is_root() -> bool {
     cargo::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-/// Returns the version that a program prints, or nothing when it does not run.
+/// Returns the version that a program prints; `None` if it cannot run.
 pub(super) fn version_of(command: &mut Command) -> Option<(u32, u32, u32)> {
     cargo::output(command).ok().map(|printed| version(&printed))
 }
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_where_the_machine_has_it() {
+    fn a_program_is_found_in_the_search_path() {
         assert!(find("sh").is_some_and(|file| file.is_absolute()));
         assert_eq!(find("no-such-program-anywhere"), None);
     }

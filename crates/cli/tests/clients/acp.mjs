@@ -1,4 +1,4 @@
-// Drives `lukasa acp` with a client library of the Agent Client Protocol that nobody here wrote, and reports what it saw.
+// Drives `lukasa acp` with a client library of the Agent Client Protocol by other authors, and prints a report.
 //
 // Arguments: the folder of the library, the program, the folder to work in. Two generations of libraries are known: in the
 // older one a connection is an object with a method for each call, in the newer one a client is run with a context.

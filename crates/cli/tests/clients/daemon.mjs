@@ -1,4 +1,4 @@
-// Drives a daemon with the published client of its task API, and reports what it saw.
+// Drives a daemon with the published client of its task API, and prints a report.
 //
 //   node daemon.mjs PACKAGE_FOLDER URL TOKEN
 

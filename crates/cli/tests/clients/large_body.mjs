@@ -1,4 +1,4 @@
-// Sends bodies that a daemon does not take, and reports what `fetch` and `node:http` saw of the answers.
+// Sends bodies that a daemon refuses, and prints the answers that `fetch` and `node:http` received.
 //
 //   node large_body.mjs URL TOKEN
 

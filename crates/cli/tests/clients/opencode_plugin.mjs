@@ -1,4 +1,4 @@
-// Tells the plugin for opencode what opencode tells it, and prints what it adds for the model.
+// Calls the plugin for opencode as opencode does, and prints the text that it adds for the model.
 // Arguments: the plugin, the project's folder.
 
 const [file, directory] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-"""Teaches Schemathesis tar archives: what it sends as one is any bytes, and what it gets is not looked into."""
+"""Adds tar archives to Schemathesis: it sends random bytes as archives, and does not parse received ones."""
 
 import schemathesis
 

@@ -2,7 +2,7 @@
 //
 //   node sdk.mjs MODULES LUKASA REVISION FILE < CALLS
 //
-// LUKASA is the program to start, or the URL of a daemon whose token LUKASA_TOKEN has. Prints what it saw as
+// LUKASA is the program to start, or the URL of a daemon whose token LUKASA_TOKEN has. Prints a report as
 // one JSON object. CALLS is a JSON list of the tool's arguments; FILE is the
 // memory that is changed from outside once it is subscribed to.
 

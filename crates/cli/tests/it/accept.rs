@@ -1,4 +1,4 @@
-//! `accept`: what nobody here reviewed, from a clone or by an agent that had read one, seen through every door.
+//! Tests of `lukasa accept`: unreviewed memories, of a clone or of an agent that read a clone, in every interface.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::sandbox::Sandbox;
 use crate::served::McpServerProcess;
 
-/// A checkout that brings a memory.
+/// Returns a sandbox whose checkout contains a memory.
 fn cloned() -> Sandbox {
     let place = Sandbox::new();
     let root = place.checkout().join(".lukasa/memory");
@@ -36,7 +36,7 @@ fn influenced() -> Sandbox {
 }
 
 #[test]
-fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
+fn a_write_after_reading_a_clone_waits_for_a_person() {
     let place = influenced();
     insta::assert_snapshot!(place.run_ok(&["accept"]), @r"
     /memories/global/after.md	influenced
@@ -77,7 +77,7 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     assert!(!recalled.contains("Build with make\n"), "the clone's own words: {recalled}");
     let recalled = place.json(&["recall", "what does every project build with?"]);
     assert_eq!(recalled["unreviewed"], "influenced", "{recalled}");
-    // A pin does not answer for it.
+    // A pin is no acceptance.
     let pinned = place.run(&["pin", "global/after.md"]);
     assert!(pinned.stderr.contains("`lukasa accept global/after.md`"), "{}", pinned.stderr);
     assert!(place.json(&["hot"])["hot"][0]["shown"] == false);
@@ -109,7 +109,7 @@ fn a_person_accepts_by_path_by_proposal_or_by_folder() {
     assert_eq!(place.run_ok(&["accept"]), "/memories/project/build.md\trepository\n");
     assert_eq!(place.run(&["pending", "accept", "1"]).status, 3);
 
-    // What waits is known whatever became of it meanwhile.
+    // A waiting memory is known even if it was changed meanwhile.
     let place = influenced();
     place.run_ok(&["pending"]);
     place.run_ok(&["rm", "global/after.md", "-y"]);
@@ -124,7 +124,7 @@ fn a_person_accepts_by_path_by_proposal_or_by_folder() {
 }
 
 #[test]
-fn an_instruction_file_is_added_to_only_with_the_persons_agreement_then() {
+fn after_reading_a_clone_an_instruction_file_needs_consent() {
     let place = cloned();
     let mut served = McpServerProcess::start(&place);
     assert_eq!(save(&mut served)["isError"], false);
@@ -161,7 +161,7 @@ fn a_resource_and_a_recall_count_as_reading() {
 }
 
 #[test]
-fn what_a_trusted_project_says_is_no_influence() {
+fn a_trusted_project_has_no_influence() {
     let place = cloned();
     place.run_ok(&["trust", "-y"]);
     let mut served = McpServerProcess::start(&place);

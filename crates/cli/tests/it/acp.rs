@@ -1,5 +1,5 @@
-//! `lukasa acp` as clients of the Agent Client Protocol start it: over pipes, by hand and with libraries that nobody here
-//! wrote.
+//! Tests of `lukasa acp`, which clients of the Agent Client Protocol start: over pipes, with raw messages and with
+//! libraries of other authors.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -49,7 +49,7 @@ impl AcpAgent {
         Self { process, input, output, calls: 0 }
     }
 
-    /// Starts one that was greeted.
+    /// Starts an agent and initializes it.
     fn start_initialized(place: &Sandbox) -> Self {
         let mut agent = Self::start(place);
         agent.call("initialize", &json!({ "protocolVersion": 1, "clientCapabilities": {} }));
@@ -70,7 +70,7 @@ impl AcpAgent {
         serde_json::from_str(&line).unwrap_or(Value::Null)
     }
 
-    /// Makes a call and returns the answer to it.
+    /// Sends a call and returns its answer.
     fn call(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         loop {
@@ -82,12 +82,12 @@ impl AcpAgent {
         }
     }
 
-    /// Makes a call of one of our methods.
+    /// Calls one of our own methods.
     fn ask(&mut self, name: &str, params: &Value) -> Value {
         self.call(&format!("_{METHODS}{name}"), params)
     }
 
-    /// Makes a call that must succeed.
+    /// Calls one of our own methods, which must succeed.
     fn done(&mut self, name: &str, params: &Value) -> Value {
         let answer = self.ask(name, params);
         assert_eq!(answer.get("error"), None, "{answer}");
@@ -106,7 +106,7 @@ fn answer_text(answer: &Value) -> String {
 }
 
 #[test]
-fn an_agent_says_what_it_is_and_claims_no_more() {
+fn an_agent_declares_only_its_own_capabilities() {
     let place = Sandbox::new();
     for asked in [1, 0, 7, 65_535] {
         let mut agent = AcpAgent::start(&place);
@@ -159,7 +159,7 @@ fn an_agent_says_what_it_is_and_claims_no_more() {
 }
 
 #[test]
-fn there_are_no_sessions_and_an_unknown_method_is_none() {
+fn sessions_and_unknown_methods_are_not_supported() {
     let place = Sandbox::new();
     let mut agent = AcpAgent::start_initialized(&place);
     let session = json!({ "sessionId": "s", "cwd": place.checkout(), "mcpServers": [] });
@@ -182,13 +182,13 @@ fn there_are_no_sessions_and_an_unknown_method_is_none() {
     for method in ["somebody/else", "_somebody/else", "__qwen/control/workspace/memory/dream"] {
         assert_eq!(agent.call(method, &json!({}))["error"]["code"], -32601, "{method}");
     }
-    // It goes on after all that, and made nothing.
+    // The agent still answers, and has created nothing.
     assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": true }));
     assert!(!place.home().join("memory").exists());
 }
 
 #[test]
-fn a_task_of_any_client_is_one_in_the_lane() {
+fn a_task_of_any_client_runs_in_the_lane() {
     let place = Sandbox::new();
     let mut agent = AcpAgent::start_initialized(&place);
     let bare = format!("{METHODS}remember");
@@ -216,7 +216,7 @@ fn a_task_of_any_client_is_one_in_the_lane() {
     assert!(place.view("global/user/keep-bees-garden.md").contains("- I keep bees in the garden"));
     let change = place.json(&["log", "-n", "1"]);
     assert_eq!((&change["actor"], &change["origin"]), (&json!("task"), &json!("acp")), "{change}");
-    // The project is that of the folder that the call names.
+    // The call's folder determines the project.
     let elsewhere = place.path().join("elsewhere");
     fs::create_dir_all(elsewhere.join(".git")).unwrap();
     let params =
@@ -234,7 +234,7 @@ fn a_task_of_any_client_is_one_in_the_lane() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_the_words_of_http() {
+fn errors_equal_those_of_the_http_api() {
     let place = Sandbox::new();
     let mut agent = AcpAgent::start_initialized(&place);
     let mut check = |name: &str, params: Value, expected: &str| {
@@ -316,7 +316,7 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
     let answer = agent.done("remember", &asked);
     assert_eq!(answer["edits"][0]["base"], Value::Null);
     assert!(answer["edits"][0]["text"].as_str().unwrap().contains("- I keep bees"), "{answer}");
-    // What is no such call is told so, and another version is none.
+    // An unknown call is refused, and so is another version.
     for wrong in [json!({ "task": "remember-1" }), json!({ "v": 2 }), json!({ "workspace": 7 })] {
         let mut asked = asked.clone();
         let stage = asked["_meta"]["lukasa"]["stage"].as_object_mut().unwrap();
@@ -329,7 +329,7 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
 }
 
 #[test]
-fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
+fn an_agent_ends_with_its_client_during_a_model_call() {
     let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
     let place = Sandbox::new();
     let (mut agent, _) = start_waiting_task(&place, &server);
@@ -337,12 +337,12 @@ fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
     drop(agent.input.take());
     assert_eq!(agent.ended(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    // It was asked for, and waits for somebody who does it.
+    // The task was accepted, and waits for a worker.
     let tasks = place.json(&["tasks"]);
     assert_eq!(tasks["tasks"][0]["status"], "queued", "{tasks}");
 }
 
-/// Starts an agent whose model never answers, and asks it to remember something; returns once the model was asked.
+/// Starts an agent whose model never answers, and starts a remember; returns when the model has the request.
 fn start_waiting_task(place: &Sandbox, server: &ModelServer) -> (AcpAgent, u64) {
     let url = server.url();
     let settings =
@@ -356,11 +356,11 @@ fn start_waiting_task(place: &Sandbox, server: &ModelServer) -> (AcpAgent, u64) 
 }
 
 #[test]
-fn a_call_that_is_taken_back_is_a_task_that_is() {
+fn a_cancelled_call_cancels_its_task() {
     let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
     let place = Sandbox::new();
     let (mut agent, id) = start_waiting_task(&place, &server);
-    // Others are answered meanwhile.
+    // Other calls are answered meanwhile.
     assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": true }));
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
@@ -368,7 +368,7 @@ fn a_call_that_is_taken_back_is_a_task_that_is() {
     let answer = agent.receive();
     assert_eq!(answer["id"], id);
     assert_eq!(answer_text(&answer), "-32099 \"cancelled\" \"The task was cancelled.\"");
-    // It is told at once, and stopped a little later.
+    // The call is answered at once, and the task stops a little later.
     drop(agent.input.take());
     agent.ended();
     let task = &place.json(&["tasks"])["tasks"][0];
@@ -432,7 +432,7 @@ fn a_line_without_end_ends_the_agent() {
 }
 
 #[test]
-fn libraries_that_nobody_here_wrote_drive_the_agent() {
+fn libraries_of_other_authors_can_drive_the_agent() {
     for library in ["@agentclientprotocol/sdk", "@zed-industries/agent-client-protocol"] {
         let place = Sandbox::new();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/acp.mjs");

@@ -1,4 +1,4 @@
-//! Tasks in a child process: the same outcome as in this one, whatever the child does, and nothing left behind.
+//! Tests of tasks in child processes: the outcome is the same as in this process, and no process is left behind.
 
 mod equivalence;
 mod hostile;
@@ -19,7 +19,7 @@ use crate::sandbox::Sandbox;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// An engine of this process on a place, whose tasks some runner does.
+/// An engine of this process on a sandbox, with a runner for its tasks.
 struct ChildTestEngine {
     sandbox: Sandbox,
     engine: Engine,
@@ -28,7 +28,7 @@ struct ChildTestEngine {
 }
 
 impl ChildTestEngine {
-    /// Opens one whose tasks are done in children.
+    /// Opens an engine whose tasks run in children.
     fn open(place: Sandbox, child: ChildRunner) -> Self {
         let engine = Self::engine(&place);
         Self::with(place, engine, Arc::new(child))
@@ -53,14 +53,14 @@ impl ChildTestEngine {
         Self { sandbox: place, engine, lanes, workspace }
     }
 
-    /// Has a task done.
+    /// Runs a task to its end.
     async fn done(&self, request: CuratorRequest) -> Task {
         let by = Requester::client("test", None);
         let task = self.lanes.submit(&self.workspace, request, by).await.unwrap();
         self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
     }
 
-    /// Has a task done that fails; returns its code and what is told beside.
+    /// Runs a task that must fail; returns its code and its details.
     async fn failed(&self, request: CuratorRequest) -> String {
         match self.done(request).await.state {
             TaskState::Failed(error) => {
@@ -93,7 +93,7 @@ fn forget(query: &str) -> CuratorRequest {
     })
 }
 
-/// Returns how the program itself is started as a child in a place.
+/// Returns the settings that start the program itself as a child in a sandbox.
 fn own_child_settings(place: &Sandbox) -> ChildSettings {
     let mut settings = ChildSettings::new(PathBuf::from(env!("CARGO_BIN_EXE_lukasa")), VERSION);
     let variables = [
@@ -106,7 +106,7 @@ fn own_child_settings(place: &Sandbox) -> ChildSettings {
     settings
 }
 
-/// Returns how a shell script is started as a child: it reads calls as lines and answers as it likes.
+/// Returns the settings that start a shell script as a child, which reads calls as lines and prints any answers.
 fn script(place: &Sandbox, body: &str) -> ChildSettings {
     let mut settings = own_child_settings(place);
     settings.program = PathBuf::from("/bin/sh");
@@ -118,7 +118,7 @@ fn runner(settings: ChildSettings) -> ChildRunner {
     ChildRunner::new(settings)
 }
 
-/// Tells whether anybody is left in a process group.
+/// Returns whether a process group still has a process.
 fn is_group_alive(group: u32) -> bool {
     let entries = std::fs::read_dir("/proc").unwrap();
     let ids = entries.filter_map(|entry| entry.unwrap().file_name().to_string_lossy().parse().ok());

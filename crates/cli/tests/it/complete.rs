@@ -1,4 +1,4 @@
-//! What shells offer while somebody types.
+//! Tests of completions in shells.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use crate::pending::propose;
 use crate::sandbox::{CommandOutput, Sandbox};
 
-/// Asks as the script of bash does, for the last word.
+/// Asks for completions of the last word, as the script of bash does.
 fn ask(place: &Sandbox, words: &[&str]) -> CommandOutput {
     let mut command = place.lukasa(&[&["--", "lukasa"], words].concat());
     let index = words.len().to_string();
@@ -16,7 +16,7 @@ fn ask(place: &Sandbox, words: &[&str]) -> CommandOutput {
     place.run_command(&mut command)
 }
 
-/// Returns what is offered for the last word, but for flags.
+/// Returns the completions of the last word, without flags.
 fn completions(place: &Sandbox, words: &[&str]) -> Vec<String> {
     let ended = ask(place, words);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?}");
@@ -45,7 +45,7 @@ fn tasks_are_offered_latest_first() {
 }
 
 #[tokio::test]
-async fn proposals_are_offered_with_what_they_are_about() {
+async fn proposals_are_offered_with_their_subject() {
     let place = Sandbox::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
     for entry in ["Likes tea", "Drinks tea"] {
         propose(&place, "why", &[("global", "tea.md", Some(entry), None)]).await;
@@ -70,7 +70,7 @@ fn memories_folders_and_scopes_are_offered_where_they_belong() {
     let scopes = ["global", "project", "workspace"].map(|scope| format!("/memories/{scope}/"));
     check(&["view", "/memories/"], &scopes.each_ref().map(String::as_str));
     check(&["view", "/memories/global/p"], &["/memories/global/prefs.md"]);
-    // What is made or moved to gets a name of its own: only the way to it is offered.
+    // A new memory gets a new name, so only folders are offered.
     check(&["create", "global/"], &["global/notes/"]);
     check(&["mv", "global/p"], &["global/prefs.md"]);
     check(&["mv", "global/prefs.md", "global/"], &["global/notes/"]);
@@ -101,7 +101,7 @@ fn the_newest_changes_are_offered_by_number() {
 }
 
 #[test]
-fn flags_that_stand_before_say_where_to_look() {
+fn earlier_flags_determine_the_scope_of_completions() {
     let place = filled();
     let app = place.checkout().display().to_string();
     let memory = place.home().join("memory").display().to_string();
@@ -123,7 +123,7 @@ fn flags_that_stand_before_say_where_to_look() {
 }
 
 #[test]
-fn a_name_that_a_shell_would_obey_is_not_offered() {
+fn a_name_with_shell_syntax_is_not_offered() {
     let place = filled();
     let folder = place.checkout().join(".lukasa/memory");
     for name in ["$(touch x).md", "`id`.md", "a;b.md", "two words.md", "it's.md", "-rf.md", "#.md"]
@@ -133,7 +133,7 @@ fn a_name_that_a_shell_would_obey_is_not_offered() {
     assert_eq!(completions(&place, &["view", "project/"]), ["project/build.md"]);
 }
 
-/// Returns every file and folder with its bytes and when it was last written.
+/// Collects every file and folder with its bytes and its time of modification.
 fn all(folder: &Path, found: &mut BTreeMap<String, (Vec<u8>, SystemTime)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -148,12 +148,12 @@ fn all(folder: &Path, found: &mut BTreeMap<String, (Vec<u8>, SystemTime)>) {
 }
 
 #[test]
-fn a_question_makes_and_changes_nothing() {
+fn a_completion_creates_and_changes_nothing() {
     let check = |place: &Sandbox| {
         let look = || {
             let mut found = BTreeMap::new();
             all(place.path(), &mut found);
-            // SQLite makes its shared memory beside the database for every reader, and removes it.
+            // SQLite creates its shared memory file for every reader, and removes it.
             found.remove(&place.home().join("state").display().to_string());
             found
         };
@@ -165,13 +165,13 @@ fn a_question_makes_and_changes_nothing() {
     };
     check(&Sandbox::new());
     let place = filled();
-    // An edit from outside is not recorded by a question either.
+    // A completion does not record an external edit either.
     fs::write(place.home().join("memory/prefs.md"), "edited\n").unwrap();
     check(&place);
 }
 
 #[test]
-fn what_is_broken_offers_no_memories_and_says_nothing() {
+fn with_broken_settings_or_state_nothing_is_offered_or_printed() {
     let place = filled();
     let database = place.home().join("state/lukasa.db");
     fs::write(&database, "no database").unwrap();
@@ -190,7 +190,7 @@ fn bash_completes_by_the_script() {
     let place = filled();
     let script = place.path().join("completions.bash");
     fs::write(&script, place.run_ok(&["completions", "bash"])).unwrap();
-    // What bash does when the tabulator is pressed behind the last word.
+    // The calls of bash when Tab is pressed after the last word.
     let press = r#"source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
         _clap_complete_lukasa lukasa "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;

@@ -1,4 +1,4 @@
-//! `lukasa context`, `lukasa hot` and `lukasa trust`: what a model would be shown, and why.
+//! Tests of `lukasa context`, `lukasa hot` and `lukasa trust`.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// Makes a place with context files, an import and memories.
+/// Returns a sandbox with context files, an import and memories.
 fn prepared_sandbox() -> Sandbox {
     let place = Sandbox::new();
     fs::create_dir(place.checkout().join("docs")).unwrap();
@@ -92,7 +92,7 @@ fn a_trusted_folder_is_shown_with_its_imports_index_and_hot_set() {
 }
 
 #[test]
-fn what_is_recalled_for_a_prompt_is_there_at_its_moment_with_reason_and_price() {
+fn recalled_memories_are_shown_with_time_reason_and_cost() {
     let place = prepared_sandbox();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let ask = "who is the harbour master?";
@@ -123,7 +123,7 @@ fn what_is_recalled_for_a_prompt_is_there_at_its_moment_with_reason_and_price() 
 }
 
 #[test]
-fn an_untrusted_folder_shows_nothing_of_its_own_and_says_how_to_trust_it() {
+fn an_untrusted_folder_shows_no_own_files_and_names_the_trust_command() {
     let place = prepared_sandbox();
     let ended = place.run(&["context"]);
     assert!(ended.stdout.contains("Answer briefly."), "{}", ended.stdout);
@@ -133,7 +133,7 @@ fn an_untrusted_folder_shows_nothing_of_its_own_and_says_how_to_trust_it() {
 }
 
 #[test]
-fn trust_is_given_listed_and_taken_away() {
+fn trust_is_granted_listed_and_revoked() {
     let place = Sandbox::new();
     fs::create_dir(place.checkout().join("src")).unwrap();
     assert_eq!(place.json(&["trust", "--list"]), json!({ "folders": [] }));
@@ -173,7 +173,7 @@ fn the_hot_set_is_listed_with_its_reasons() {
 }
 
 #[test]
-fn settings_say_which_files_are_loaded_and_how() {
+fn settings_determine_the_loaded_files() {
     let place = prepared_sandbox();
     place.run_ok(&["trust"]);
     fs::create_dir(place.home().join(".qwen")).unwrap();

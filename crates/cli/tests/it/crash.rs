@@ -1,5 +1,6 @@
-//! A server is killed at random moments of a storm, again and again. After each kill, everything
-//! that was acknowledged is there, and everything else either happened whole or not at all.
+//! Tests that kill a server at random moments under load, again and again.
+//!
+//! After each kill, every acknowledged write must exist, and every other write must be complete or absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,16 +16,16 @@ use crate::storm::texts;
 
 const KILLS: usize = 200;
 
-/// After how many kills history and state are examined in whole.
+/// The number of kills between full checks of history and state.
 const EXAMINED_EVERY: usize = 20;
 
-/// How many roots are new when their first writer is killed.
+/// The number of new roots whose first writer is killed.
 const NEW_ROOTS: usize = 30;
 
 const JOURNALS: usize = 2;
 
-/// A write: the call, and what it makes of the files that it touches. A journal's line stands for
-/// itself, because many writes share a journal.
+/// A write: the call, and the resulting texts of its files. A line of a journal is checked by itself, because many
+/// writes share a journal.
 struct Write {
     call: Value,
     effect: Effect,
@@ -39,15 +40,15 @@ impl Write {
 #[derive(Clone)]
 enum Effect {
     Line(usize, String),
-    /// Each path with its text afterwards; `None` is gone.
+    /// Each path with its text afterwards; `None` for a deleted file.
     Files(Vec<(String, Option<String>)>),
 }
 
-/// What is known to be there.
+/// The state that must exist on the disk.
 struct ExpectedState {
     files: BTreeMap<String, String>,
     journals: [BTreeSet<String>; JOURNALS],
-    /// How many changes were made.
+    /// The number of changes.
     changes: usize,
 }
 
@@ -60,7 +61,7 @@ fn text(name: &str) -> String {
 }
 
 impl ExpectedState {
-    /// Makes up the writes of a round; no two touch the same file but a journal.
+    /// Generates the writes of a round; no two touch the same file except a journal.
     fn plan_writes(&self, round: usize, dice: &mut Random) -> Vec<Write> {
         let mut writes = Vec::new();
         for number in 0..12 {
@@ -93,7 +94,7 @@ impl ExpectedState {
         writes
     }
 
-    /// Compares what is on the disk with what was known and asked for, and learns from it.
+    /// Compares the disk with the known state and the sent writes, and updates the known state.
     fn examine(&mut self, place: &Sandbox, writes: Vec<(Write, bool)>) {
         let mut found = texts(&place.home().join("memory"));
         found.remove("MEMORY.md");
@@ -195,7 +196,7 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
     let mut dice = Random::new(seed);
     let mut hits = 0;
     for _ in 0..NEW_ROOTS {
-        // Nothing is there yet: no root, no lock file, no state.
+        // At the start there is no root, no lock file and no state.
         let place = Sandbox::new();
         let mut world =
             ExpectedState { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
@@ -254,7 +255,7 @@ fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
         world.examine(&place, writes);
         if round % EXAMINED_EVERY == EXAMINED_EVERY - 1 {
             served.close_input();
-            // This would record what is on the disk and not in history as one more change.
+            // This would record files that history does not have as one more change.
             let log = place.run_ok(&["log", "--json", "-n", "1000000"]);
             assert_eq!(log.lines().count(), world.changes, "history, after {round} kills");
             place.check_healthy();
@@ -262,6 +263,6 @@ fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
         }
     }
     served.close_input();
-    // Otherwise this would have tested nothing.
+    // Otherwise the test would have tested nothing.
     assert!(hits > KILLS / 10, "only {hits} of {KILLS} kills fell into a commit");
 }

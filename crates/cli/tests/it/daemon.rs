@@ -1,4 +1,4 @@
-//! `lukasa serve` as a process of its own, on the loopback.
+//! Tests of `lukasa serve` as a process on the loopback, and the HTTP client that they use.
 
 mod abuse;
 mod concurrent_writers;
@@ -32,17 +32,17 @@ use testkit::eventually;
 
 use crate::sandbox::Sandbox;
 
-/// How long a test waits for anything before it fails.
+/// The time after which any wait fails a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What callers bring in these tests.
+/// The bearer token of these tests.
 pub(crate) const TOKEN: &str = "a-token-for-tests-only";
 
 /// A daemon that is killed when the test ends.
 pub(crate) struct Daemon {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// What it said when it was ready.
+    /// The line that it printed when it was ready.
     pub(crate) log_lines: Value,
 }
 
@@ -54,14 +54,14 @@ impl Drop for Daemon {
 }
 
 impl Daemon {
-    /// Starts one for the checkout of a place of its own.
+    /// Starts a daemon for the checkout of a new sandbox.
     pub(crate) fn in_new_sandbox() -> (Sandbox, Self) {
         let place = Sandbox::new();
         let daemon = Self::start(&place);
         (place, daemon)
     }
 
-    /// Starts one for the place's checkout.
+    /// Starts a daemon for the sandbox's checkout.
     pub(crate) fn start(place: &Sandbox) -> Self {
         Self::start_with(place, &[])
     }
@@ -75,7 +75,7 @@ impl Daemon {
     pub(crate) fn command(place: &Sandbox, args: &[&str]) -> Command {
         let mut command = place.command(&["serve", "--port", "0", "--json"]);
         command.args(args);
-        // All of these tests hold whoever does the tasks.
+        // These tests must hold for tasks in a child and in this process.
         if let Some(runner) = std::env::var_os("LUKASA_TEST_RUNNER")
             && !args.contains(&"--runner")
         {
@@ -84,7 +84,7 @@ impl Daemon {
         command
     }
 
-    /// Starts one by this command, and waits until it is ready.
+    /// Starts a daemon with this command, and waits until it is ready.
     pub(crate) fn start_by(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -98,7 +98,7 @@ impl Daemon {
         Self { child, stdout, log_lines: said }
     }
 
-    /// Where it listens, as `host:port`.
+    /// Returns its address as `host:port`.
     pub(crate) fn address(&self) -> &str {
         self.log_lines["url"].as_str().unwrap().strip_prefix("http://").unwrap()
     }
@@ -113,14 +113,14 @@ impl Daemon {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for its end; returns its status and what it printed after it was ready.
+    /// Waits for its end; returns its status and its output after it was ready.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
         (self.child.wait().unwrap().code(), rest)
     }
 
-    /// Returns the most bytes of memory that it ever had.
+    /// Returns its peak memory in bytes.
     pub(crate) fn memory_peak(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -133,7 +133,7 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Returns the processes that it started, those that ended and that it did not look at among them.
+    /// Returns its child processes, including ended ones that it has not reaped.
     #[cfg(feature = "child")]
     pub(crate) fn children(&self) -> Vec<u32> {
         crate::processes::children_of(self.id())
@@ -145,7 +145,7 @@ impl Daemon {
         self.child.wait().unwrap();
     }
 
-    /// Ends it; returns what it logged.
+    /// Ends it; returns its log.
     pub(crate) fn log(mut self) -> String {
         self.signal("INT");
         let mut log = String::new();
@@ -161,7 +161,7 @@ impl Daemon {
         stream
     }
 
-    /// Prepares a request with everything that it needs.
+    /// Prepares a request with the required headers.
     pub(crate) fn ask(&self, method: &str, path: &str) -> HttpRequest<'_> {
         let headers = vec![
             ("Host".to_owned(), "localhost".to_owned()),
@@ -179,7 +179,7 @@ impl Daemon {
         self.ask("POST", path).json(body).send()
     }
 
-    /// Asks for a task and waits for its end.
+    /// Starts a task and waits for its end.
     pub(crate) fn task(&self, kind: &str, body: &Value) -> Value {
         let asked = self.post(&format!("/workspace/memory/{kind}"), body);
         assert_eq!(asked.status, 202, "{}", asked.text());
@@ -207,7 +207,7 @@ impl Daemon {
         });
     }
 
-    /// Begins a session; returns its id and its client's.
+    /// Starts a session; returns its id and its client's id.
     pub(crate) fn session(&self) -> (String, String) {
         let session = self.post("/session", &serde_json::json!({}));
         assert_eq!(session.status, 200, "{}", session.text());
@@ -234,7 +234,7 @@ pub(crate) struct HttpRequest<'a> {
     body: Vec<u8>,
 }
 
-/// What was answered.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) status: u16,
@@ -243,7 +243,7 @@ pub(crate) struct HttpResponse {
 }
 
 impl HttpRequest<'_> {
-    /// Sets a header, instead of the one that is there.
+    /// Sets a header and replaces an existing one.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -265,7 +265,7 @@ impl HttpRequest<'_> {
         self
     }
 
-    /// Sends it over a connection of its own. HTTP/1.0, so that the end of the answer is its end.
+    /// Sends it over a new connection. With HTTP/1.0 the connection ends with the answer.
     fn open(self) -> TcpStream {
         use std::fmt::Write as _;
         let mut stream = self.daemon.connect();
@@ -275,14 +275,14 @@ impl HttpRequest<'_> {
         }
         write!(head, "Content-Length: {}\r\n\r\n", self.body.len()).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
-        // Whoever is refused may find the connection closed before the end of its body.
+        // The daemon may close the connection of a refused request before the body is complete.
         stream.write_all(&self.body).unwrap_or_default();
         stream
     }
 
     pub(crate) fn send(self) -> HttpResponse {
         let mut bytes = Vec::new();
-        // What was answered counts, even if the connection was reset after it.
+        // The answer counts even if the connection was reset after it.
         self.open().read_to_end(&mut bytes).map(drop).unwrap_or_default();
         HttpResponse::parse(&bytes)
     }
@@ -330,7 +330,7 @@ impl HttpResponse {
     }
 }
 
-/// A stream of events, read by a thread of its own.
+/// A stream of events that a thread reads.
 pub(crate) struct EventStreamReader {
     pub(crate) head: HttpResponse,
     events: Receiver<Envelope>,
@@ -347,7 +347,7 @@ impl EventStreamReader {
         }
         let head = HttpResponse::parse(&head);
         let (sender, events) = channel();
-        // Ends with the connection.
+        // The thread ends with the connection.
         std::thread::spawn(move || {
             let mut frames = sse::FrameReader::default();
             let mut bytes = [0; 4_096];
@@ -392,7 +392,7 @@ impl EventStreamReader {
     }
 }
 
-/// Where the daemon of a place has its socket.
+/// Returns the path of the daemon's socket in a sandbox.
 pub(crate) fn socket(place: &Sandbox) -> PathBuf {
     place.home().join("state/daemon.sock")
 }

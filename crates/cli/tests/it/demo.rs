@@ -1,4 +1,4 @@
-//! `demo`: true to its end, gone without a trace, and honest about what it lacks.
+//! Tests of `lukasa demo`: every step holds, nothing is left behind, and a missing program is named.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::processes::children_of;
 use crate::sandbox::Sandbox;
 
-/// Returns what a command left in the temporary folder.
+/// Returns the files that a command left in the temporary folder.
 fn leftover_files(place: &Sandbox) -> Vec<String> {
     let entries = fs::read_dir(place.temporary()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 #[test]
-fn the_demo_keeps_every_claim_and_leaves_nothing() {
+fn every_step_of_the_demo_holds_and_nothing_is_left() {
     let place = Sandbox::new();
     let ended = place.run(&["demo"]);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
@@ -40,7 +40,7 @@ fn the_demo_keeps_every_claim_and_leaves_nothing() {
 }
 
 #[test]
-fn a_kept_stage_can_be_looked_at() {
+fn a_kept_demo_folder_can_be_inspected() {
     let place = Sandbox::new();
     let ended = place.run(&["demo", "--keep", "--color", "always"]);
     assert_eq!(ended.status, 0, "{}", ended.stderr);
@@ -52,7 +52,7 @@ fn a_kept_stage_can_be_looked_at() {
 }
 
 #[test]
-fn a_program_is_told_the_story_in_json() {
+fn the_demo_prints_its_steps_as_json() {
     let place = Sandbox::new();
     let ended = place.run(&["demo", "--json"]);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);

@@ -1,4 +1,4 @@
-//! `edit`, with small scripts for editors.
+//! Tests of `lukasa edit`, with small scripts as editors.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -24,7 +24,7 @@ fn leftover_count(place: &Sandbox) -> usize {
 }
 
 #[test]
-fn what_the_editor_leaves_is_saved() {
+fn the_edited_text_is_saved() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     let ended = edit(&place, &["global/a.md"], r#"echo two >> "$1""#);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, "saved global/a.md (change 2)\n"));
@@ -33,7 +33,7 @@ fn what_the_editor_leaves_is_saved() {
 }
 
 #[test]
-fn a_memory_that_is_not_there_is_made() {
+fn editing_a_missing_memory_creates_it() {
     let place = Sandbox::new();
     let ended = edit(&place, &["global/new.md"], r#"echo hello > "$1""#);
     assert_eq!(ended.status, 0, "{}", ended.stderr);
@@ -117,18 +117,18 @@ fn a_conflict_shows_the_difference_and_keeps_the_draft() {
     assert_eq!(drafts(&place), Vec::<String>::new());
 }
 
-/// An editor that leaves a secret.
+/// An editor that writes a secret.
 const SECRET: &str = r#"printf '%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
 
 #[test]
-fn a_text_with_a_secret_is_not_kept_where_nobody_can_be_asked() {
+fn without_a_terminal_a_text_with_a_secret_is_not_saved() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     let ended = edit(&place, &["global/a.md"], SECRET);
     assert_eq!(ended.status, 4, "{}", ended.stderr);
     assert!(ended.stderr.contains("your text was not kept"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("QYLPMN5HHHFPZAM2"), "{}", ended.stderr);
     assert_eq!(drafts(&place), Vec::<String>::new());
-    // Nor where something else keeps the text from being saved.
+    // The same holds if another problem prevents saving.
     let file = place.home().join("memory/a.md");
     let meanwhile = format!("{SECRET}; echo theirs >> '{}'", file.display());
     let ended = edit(&place, &["global/a.md"], &meanwhile);
@@ -143,7 +143,7 @@ fn a_text_with_a_secret_is_not_kept_where_nobody_can_be_asked() {
 }
 
 #[test]
-fn drafts_are_listed_and_those_that_hold_a_secret_go_with_age() {
+fn drafts_are_listed_and_old_ones_with_a_secret_are_removed() {
     let place = Sandbox::new();
     let folder = place.home().join("state/drafts");
     fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Settings of an endpoint, from `config.toml` to what is sent there.
+//! Tests of embedding endpoints: from the settings in `config.toml` to the requests.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use testkit::{EmbeddingReply, EmbeddingServer, TlsProxy, eventually};
 use crate::daemon::{Daemon, PATIENCE, TOKEN};
 use crate::sandbox::Sandbox;
 
-/// Asks for the harbour in words that no memory has.
+/// A prompt about the harbour in words that no memory contains.
 const QUAY: &str = "wer leitet den Kai?";
 
 fn server() -> EmbeddingServer {
@@ -94,7 +94,7 @@ fn the_key_is_read_from_the_environment_and_shown_nowhere() {
 }
 
 #[test]
-fn without_the_key_recall_goes_by_words_and_says_so_once() {
+fn without_the_key_recall_uses_words_and_reports_it_once() {
     let server = server();
     let place = filled(&server, "key_variable = \"TEST_KEY\"\n");
     let ended = place.run(&["recall", "who is the harbour master?"]);
@@ -126,7 +126,7 @@ fn an_encrypted_endpoint_is_asked_if_this_machine_trusts_it() {
     assert!(trusted.stdout.contains("Olga Tveit"), "{}", trusted.stdout);
 }
 
-/// Tells an event of Claude Code; returns what the agent is answered.
+/// Sends a hook event of Claude Code; returns the answer.
 fn hook(place: &Sandbox, event: &str, more: &Value) -> String {
     let mut told = json!({ "session_id": "s-1", "cwd": place.checkout(), "transcript_path": "/t" });
     let fields = told.as_object_mut().unwrap();
@@ -162,8 +162,8 @@ fn a_prompt_is_cancelled_with_its_connection_if_the_host_asks_for_that() {
     // Until the entries have vectors.
     let is_found = || daemon.get("/v1/recall?q=Kai").text().contains("Olga Tveit");
     eventually(|| is_found().then_some(()).ok_or("nothing is found by vectors"));
-    // The endpoint answers no more, so a search goes on until it is cancelled. That one goes on without this
-    // is what hooks rely on.
+    // The endpoint no longer answers, so a search runs until it is cancelled. Hooks rely on the fact that a search
+    // without this setting continues.
     server.set_reply(EmbeddingReply::Nothing);
     let sent = server.requests().len();
     let prompt = json!({ "text": "wer war am Kai?", "cancelWithConnection": true }).to_string();
@@ -190,14 +190,14 @@ fn a_prompt_is_cancelled_with_its_connection_if_the_host_asks_for_that() {
 }
 
 #[test]
-fn a_hook_that_finds_a_daemon_is_told_behind_a_tool_what_the_endpoint_found() {
+fn with_a_daemon_the_results_of_the_endpoint_come_after_a_tool() {
     let server = server();
     let place = filled(&server, "");
     // Its token is in its file, where hooks find it.
     let _daemon = Daemon::start_by(Daemon::command(&place, &[]));
     let (began, mut shown, mut asked) = (Instant::now(), String::new(), 0);
     let used = json!({ "hook_event_name": "PostToolUse", "tool_name": "Read", "tool_input": {} });
-    // The first prompts may come before entries have vectors: then the words have the last word.
+    // The first prompts may come before entries have vectors; then the ranking uses words only.
     while !shown.contains("Olga Tveit") {
         assert!(began.elapsed() < PATIENCE, "{shown}");
         asked += 1;

@@ -1,4 +1,5 @@
-//! Switches: what is off leaves no trace at any door, and everything else stays as it is, byte for byte.
+//! Tests of feature switches: a disabled feature is invisible in every interface, and all other output stays the same,
+//! byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +11,7 @@ use crate::daemon::{Daemon, TOKEN};
 use crate::sandbox::Sandbox;
 use crate::served::McpServerProcess;
 
-/// What each door says.
+/// The output of each interface.
 type Tour = BTreeMap<&'static str, String>;
 
 /// A person's memories and a trusted project with a context file.
@@ -23,12 +24,12 @@ fn prepared_sandbox() -> Sandbox {
     place.run_ok(&["pin", "global/tea.md"]);
     fs::write(place.checkout().join("AGENTS.md"), "Build with make.\n").unwrap();
     place.run_ok(&["trust", "-y"]);
-    // What is saved once more is there already, so that a tour changes nothing.
+    // The tour saves a fact that already exists, so that it changes nothing.
     place.run_ok(&["save", "--scope", "project", "Builds take an hour"]);
     place
 }
 
-/// Goes to every door with these features off.
+/// Calls every interface with these features off.
 fn tour(place: &Sandbox, off: &str) -> Tour {
     let mut tour = Tour::new();
     let run = |args: &[&str], stdin: &str| {
@@ -84,7 +85,7 @@ fn tour(place: &Sandbox, off: &str) -> Tour {
     tour
 }
 
-/// Goes to the doors of a daemon with these features off.
+/// Calls the interfaces of a daemon with these features off.
 fn at_daemon(place: &Sandbox, off: &str, tour: &mut Tour) {
     let mut command = Daemon::command(place, &[]);
     command.env("LUKASA_TOKEN", TOKEN).env("LUKASA_FEATURES", off);
@@ -115,7 +116,7 @@ fn at_daemon(place: &Sandbox, off: &str, tour: &mut Tour) {
     );
 }
 
-/// Returns the doors that say something else than in another tour.
+/// Returns the interfaces whose output differs from that of another tour.
 fn changed<'t>(before: &'t Tour, now: &'t Tour) -> Vec<&'t str> {
     assert_eq!(before.len(), now.len());
     before.iter().filter(|(door, said)| now[*door] != **said).map(|(door, _)| *door).collect()
@@ -126,7 +127,7 @@ fn off(feature: Feature) -> String {
 }
 
 #[test]
-fn what_is_off_is_off_at_its_doors_and_nothing_else_changes() {
+fn a_disabled_feature_is_off_in_its_interfaces_and_nothing_else_changes() {
     let place = prepared_sandbox();
     let all = tour(&place, "");
     assert!(all["session start"].contains("memory_index"), "{all:#?}");
@@ -181,7 +182,7 @@ fn what_is_off_is_off_at_its_doors_and_nothing_else_changes() {
 }
 
 #[test]
-fn without_memory_nothing_is_there_and_nothing_is_made() {
+fn without_memory_nothing_is_offered_or_created() {
     let place = Sandbox::new();
     let tour = tour(&place, "-memory");
     for door in ["session start", "prompt"] {
@@ -233,7 +234,7 @@ fn every_route_but_those_about_the_daemon_is_refused_without_memory() {
 }
 
 #[test]
-fn a_workspace_can_only_take_away() {
+fn a_workspace_can_only_disable_features() {
     let place = prepared_sandbox();
     let id = place.json(&["features"])["workspace"].as_str().unwrap().to_owned();
     let settings = place.home().join("config.toml");
@@ -247,7 +248,7 @@ fn a_workspace_can_only_take_away() {
     fs::create_dir(&elsewhere).unwrap();
     let folder = elsewhere.display().to_string();
     assert!(place.run(&["recall", "green", "tea", "--project", &folder]).status < 2);
-    // A daemon refuses it there alone.
+    // A daemon refuses it only in that workspace.
     let daemon = Daemon::start_with(
         &place,
         &["--workspace", &place.checkout().display().to_string(), "--workspace", &folder],
@@ -269,7 +270,7 @@ fn a_workspace_can_only_take_away() {
 }
 
 #[test]
-fn the_environment_is_for_one_process_and_its_mistakes_are_named() {
+fn the_environment_applies_to_one_process_and_its_errors_are_named() {
     let place = prepared_sandbox();
     fs::write(place.home().join("config.toml"), "[features]\nrecall = false\n").unwrap();
     let with = |value: &str, args: &[&str]| {

@@ -1,8 +1,7 @@
-//! Disks that are full, may not be written to, or hold a state that cannot be read; clocks that go
-//! back. Nothing is lost, what went wrong has its code, and with the cause gone all works again.
+//! Tests of full and read-only disks, of an unreadable state, and of clocks that go back.
 //!
-//! A test mounts small file systems of its own in a mount namespace of its own, so that nothing has
-//! to be unmounted whatever happens.
+//! Nothing may be lost, each error must have its code, and everything must work again without the cause. A test mounts
+//! small file systems in its own mount namespace, so that they disappear with its process.
 
 use std::fs;
 use std::io::Write;
@@ -25,10 +24,10 @@ use crate::daemon::Daemon;
 use crate::sandbox::{CommandOutput, Sandbox};
 use crate::served::McpServerProcess;
 
-/// Set in a process that has a mount namespace of its own.
+/// The environment variable of a process that has its own mount namespace.
 const OWN_MOUNTS: &str = "LUKASA_TEST_OWN_MOUNTS";
 
-/// Runs a test in a process that may mount: as root directly, else as root of a user namespace.
+/// Runs a test in a process that may mount: as root, or as root of a user namespace.
 pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce()) {
     if std::env::var_os(OWN_MOUNTS).is_some() {
         return body();
@@ -80,13 +79,13 @@ fn code(ended: &CommandOutput) -> (i32, String) {
 }
 
 fn large() -> String {
-    // Nothing that compresses to a page, so that history needs room as well.
+    // A text that does not compress well, so that history needs room too.
     let numbers = (1_u64..6_000).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000_000);
     numbers.map(|number| ["- ", &number.to_string(), "\n"].concat()).collect()
 }
 
-/// Fills the disk at a folder of the home: what is there stays readable, what cannot be written is
-/// refused whole, and with room again everything works.
+/// Fills the disk at a folder of the home and checks the effects. Existing memories stay readable, writes are refused
+/// completely, and with free space everything works again.
 fn check_full(disk: &str, kilobytes: usize) {
     let place = Sandbox::new();
     let disk = place.home().join(disk);
@@ -108,7 +107,7 @@ fn check_full(disk: &str, kilobytes: usize) {
     assert_eq!(place.view("global/kept.md"), "kept\n");
     assert_eq!(place.view("global/edited.md"), "before\n");
     free(&disk);
-    // The server that met the full disk goes on, and so does everybody else.
+    // The server that had the errors continues, and other processes work too.
     served.create("/memories/global/new.md", "new\n");
     served.done(&json!({
         "command": "str_replace", "path": "/memories/global/edited.md", "old_str": "before",
@@ -140,14 +139,14 @@ fn a_full_disk_under_both_loses_nothing() {
     with_own_mounts("full_disk::a_full_disk_under_both_loses_nothing", || check_full("", 4_096));
 }
 
-/// Fills a disk but for so many pages.
+/// Fills a disk except for `pages` pages.
 fn fill_but(disk: &Path, pages: u64) {
     fill(disk);
     let filler = fs::File::options().write(true).open(disk.join(".filler")).unwrap();
     filler.set_len(filler.metadata().unwrap().len() - pages * 4096).unwrap();
 }
 
-/// Waits until a task of the daemon is not told to be running any more.
+/// Waits until the daemon no longer reports a task as running.
 fn wait_until_not_running(daemon: &Daemon, task: &Value) {
     let path = format!("/workspace/memory/remember/{}", task["taskId"].as_str().unwrap());
     eventually(|| {
@@ -177,7 +176,7 @@ fn a_full_disk_under_the_state_leaves_no_task_running() {
                     assert_eq!((status, code), (507, json!("storage_full")), "{}", asked.text());
                 }
             }
-            // Time to begin what was queued, before the disk has more room.
+            // The queued task gets time to start before the disk has more room.
             delay_fault(Duration::from_millis(100));
             for task in &taken {
                 wait_until_not_running(&daemon, task);
@@ -191,7 +190,7 @@ fn a_full_disk_under_the_state_leaves_no_task_running() {
         let kinds: Vec<_> = findings.as_array().unwrap().iter().map(|one| &one["kind"]).collect();
         assert!(kinds.contains(&&json!("disk-full")), "{findings}");
 
-        // With room again what waited is done, and nobody has to ask twice.
+        // With free space the waiting tasks are done without a new request.
         free(&disk);
         for task in taken {
             let done = daemon.finished("remember", task["taskId"].as_str().unwrap(), None);
@@ -206,8 +205,8 @@ fn a_full_disk_under_the_state_leaves_no_task_running() {
 }
 
 #[test]
-fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
-    with_own_mounts("full_disk::a_root_that_may_not_be_written_to_can_still_be_viewed", || {
+fn a_read_only_root_can_be_viewed() {
+    with_own_mounts("full_disk::a_read_only_root_can_be_viewed", || {
         let place = Sandbox::new();
         let root = place.home().join("memory");
         small_disk(&root, 256);
@@ -229,7 +228,7 @@ fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
 #[test]
 fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
     let place = Sandbox::with(&[("global/kept.md", "kept\n")]);
-    // With the signal ignored the write fails; with it, the process is killed in the middle.
+    // If the signal is ignored, the write fails; otherwise the signal kills the process during the write.
     for ignore in ["trap '' XFSZ;", ""] {
         let limited = format!("{ignore} ulimit -f 40; exec \"$0\" create global/new.md - --json");
         let mut command = place.program("sh");
@@ -271,7 +270,7 @@ fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
     place.check_healthy();
 }
 
-/// The clock of a host that believes that it is the first of January 2100.
+/// A clock that shows the first of January 2100.
 #[derive(Debug)]
 struct FarFutureClock;
 
@@ -282,7 +281,7 @@ impl Clock for FarFutureClock {
 }
 
 #[test]
-fn a_clock_that_went_back_does_no_harm() {
+fn a_clock_that_went_back_loses_nothing() {
     let place = Sandbox::new();
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

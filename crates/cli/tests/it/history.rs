@@ -1,4 +1,4 @@
-//! `log`, `show`, `diff` and `undo`.
+//! Tests of `lukasa log`, `show`, `diff` and `undo`.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn the_log_is_newest_first() {
 }
 
 #[test]
-fn json_has_one_change_a_line() {
+fn json_has_one_change_per_line() {
     insta::assert_snapshot!(with_history().run_ok(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"id":4,"at":"<time>","kind":"rename","action":"rename","actor":"person","trust":"person","origin":"cli","client":null,"model":null,"session":null,"task":null,"tool_call":null,"note":null,"undoes":null,"folder":null,"files":[{"path":"/memories/global/a.md","moved_to":"/memories/global/c.md","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","trust":"person"}]}"#);
 }
 
@@ -79,7 +79,7 @@ fn a_change_is_shown_in_full() {
 }
 
 #[test]
-fn an_edit_made_outside_is_noticed_and_shown() {
+fn an_external_edit_is_recorded_and_shown() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     fs::write(place.home().join("memory/a.md"), "one\nby hand\n").unwrap();
     let log = place.run_ok(&["log"]);
@@ -88,7 +88,7 @@ fn an_edit_made_outside_is_noticed_and_shown() {
 }
 
 #[test]
-fn a_diff_has_a_change_or_a_memory_as_its_subject() {
+fn a_diff_shows_a_change_or_a_memory() {
     let place = with_history();
     let check = |args: &[&str], status: i32, expected: &[&str]| {
         let ended = place.run(&[&["diff"], args].concat());
@@ -125,7 +125,7 @@ fn a_diff_reaches_back_to_a_revision() {
 }
 
 #[test]
-fn an_undo_takes_a_change_back_and_can_be_undone() {
+fn an_undo_reverts_a_change_and_can_be_undone() {
     let place = with_history();
     place.run_ok(&["rm", "-y", "project/b.md"]);
     let ended = place.run(&["undo", "-y", "5"]);
@@ -142,7 +142,7 @@ fn an_undo_takes_a_change_back_and_can_be_undone() {
 }
 
 #[test]
-fn a_folder_without_memories_is_deleted_and_that_is_no_trouble() {
+fn a_folder_without_memories_can_be_deleted() {
     let place = Sandbox::new();
     std::fs::create_dir_all(place.home().join("memory/empty")).unwrap();
     place.run_ok(&["rm", "-y", "global/empty"]);
@@ -179,7 +179,7 @@ fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
 }
 
 #[test]
-fn a_stretch_of_time_is_taken_back_as_one() {
+fn the_changes_of_a_time_span_are_undone_together() {
     let place = with_history();
     let plan = place.run_ok(&["undo", "--since", "1h", "--dry-run"]);
     insta::assert_snapshot!(plan, @r"
@@ -193,7 +193,7 @@ fn a_stretch_of_time_is_taken_back_as_one() {
     assert_eq!(place.run_ok(&["ls"]), "");
 }
 
-/// Makes a memory in the project of a folder as a part of a task.
+/// Creates a memory in the project of a folder as a part of a task.
 async fn make_in_task(place: &Sandbox, folder: &str, name: &str) {
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
@@ -208,7 +208,7 @@ async fn make_in_task(place: &Sandbox, folder: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
+async fn undoing_a_task_names_its_changes_in_other_projects() {
     let place = Sandbox::new();
     fs::create_dir_all(place.path().join("other/.git")).unwrap();
     make_in_task(&place, "other", "b.md").await;
@@ -224,14 +224,14 @@ async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
     warning: change 1 of this task is in the project other-<digest> and was not undone; to undo, run the same command in its checkout
     ");
     let there = place.path().join("other").display().to_string();
-    // What was taken back here already is still named there: it was a part of the task.
+    // The change that was already undone here is still named there, because it was a part of the task.
     let ended = place.run(&["undo", "-y", "--task", "tidy-1", "--project", &there]);
     assert!(ended.stderr.starts_with("undid change 1 in 1 memory"), "{}", ended.stderr);
     assert!(!place.path().join("other/.lukasa/memory/b.md").exists());
 }
 
 #[test]
-fn an_undo_needs_to_know_what() {
+fn an_undo_needs_a_subject() {
     let place = Sandbox::new();
     let none = place.run(&["undo", "-y"]);
     assert_eq!(none.status, 1);
@@ -243,7 +243,7 @@ fn an_undo_needs_to_know_what() {
 }
 
 #[test]
-fn an_undo_that_names_nothing_takes_the_last_change_back() {
+fn an_undo_without_a_name_reverts_the_last_change() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     place.run_ok(&["replace", "global/a.md", "one", "two"]);
     let plan = place.run(&["undo", "--dry-run"]);
@@ -257,7 +257,7 @@ fn an_undo_that_names_nothing_takes_the_last_change_back() {
 }
 
 #[test]
-fn a_memory_is_followed_to_the_paths_that_it_had_before() {
+fn the_log_of_a_memory_includes_its_former_paths() {
     let place = Sandbox::with(&[("global/a.md", "one\n"), ("global/c.md", "another\n")]);
     place.run_ok(&["replace", "global/a.md", "one", "two"]);
     place.run_ok(&["mv", "global/a.md", "global/deep/b.md"]);
@@ -293,7 +293,7 @@ fn a_memory_is_followed_to_the_paths_that_it_had_before() {
 }
 
 #[test]
-fn the_log_calls_what_was_done_as_the_person_did() {
+fn the_log_names_changes_after_their_commands() {
     let place = Sandbox::new();
     place.create("global/a.md", "- I keep bees\n- Tea at four\n");
     place.create("global/a-2.md", "- I keep  bees.\n");

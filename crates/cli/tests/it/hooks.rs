@@ -1,6 +1,6 @@
-//! `lukasa hook`: what agents tell, in the formats that they document, and what they are answered.
+//! Tests of `lukasa hook`: the inputs of agents in their documented formats, and the answers.
 //!
-//! The fixtures in `tests/hooks` have a folder an agent and a file an event.
+//! The fixtures in `tests/hooks` have a folder for each agent and a file for each event.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,14 +45,14 @@ pub(crate) fn fixture(place: &Sandbox, agent: &str, event: &str) -> String {
     hook_input(place, &found.unwrap().2)
 }
 
-/// Tells an event from a folder in which no memories are.
+/// Sends an event from a folder without memories.
 pub(crate) fn hook(place: &Sandbox, args: &[&str], stdin: &str) -> CommandOutput {
     let mut command = place.lukasa(&[&["hook"], args].concat());
     command.current_dir(place.temporary()).write_stdin(stdin);
     place.run_command(&mut command)
 }
 
-/// The log of hooks.
+/// Returns the log of hooks.
 fn log(place: &Sandbox) -> String {
     let text = fs::read_to_string(place.home().join("state/hooks.log")).unwrap_or_default();
     place.stable(&text)
@@ -62,7 +62,7 @@ fn nothing() -> CommandOutput {
     CommandOutput { status: 0, stdout: String::new(), stderr: String::new() }
 }
 
-/// Tells all that the fixtures have, and returns the answers.
+/// Sends all fixtures, and returns the answers.
 fn answers_to_all(place: &Sandbox) -> Vec<String> {
     let mut answers = Vec::new();
     for (agent, event, text) in fixtures() {
@@ -140,7 +140,7 @@ fn the_index_is_of_the_project_that_the_agent_works_in_and_counts_no_use() {
 }
 
 #[test]
-fn cursor_is_told_behind_a_tool_and_a_window_of_several_folders_has_no_project() {
+fn cursor_is_answered_after_a_tool_and_several_folders_mean_no_project() {
     let place = Sandbox::new();
     place.create("global/bread.md", "- The sourdough rests for eleven hours.\n");
     place.create("project/plan.md", "- The sourdough is sold in May.\n");
@@ -153,7 +153,7 @@ fn cursor_is_told_behind_a_tool_and_a_window_of_several_folders_has_no_project()
     let behind = run("post-tool-use", &event("post-tool-use"));
     assert!(behind.contains("additional_context"), "{behind}");
     assert!(behind.contains("eleven hours") && behind.contains("sold in May"), "{behind}");
-    // What was kept is for one prompt alone.
+    // The stored text is for one prompt only.
     run("user-prompt", &event("user-prompt"));
     run("stop", &event("stop"));
     assert_eq!(run("post-tool-use", &event("post-tool-use")), "");
@@ -167,7 +167,7 @@ fn cursor_is_told_behind_a_tool_and_a_window_of_several_folders_has_no_project()
 }
 
 #[test]
-fn copilot_keeps_what_its_session_began_with() {
+fn copilot_keeps_the_context_of_its_session_start() {
     let place = Sandbox::with(&[("project/build.md", "With make.\n")]);
     let start = fixture(&place, "copilot", "session-start");
     let args = ["session-start", "--agent", "copilot"];
@@ -251,7 +251,7 @@ fn a_prompt_that_was_cut_in_the_middle_of_a_character_is_answered() {
 }
 
 #[test]
-fn whatever_is_wrong_the_agent_is_told_nothing_and_the_log_says_why() {
+fn an_error_is_only_in_the_log_and_not_in_the_answer_to_the_agent() {
     let place = Sandbox::new();
     let start = fixture(&place, "claude-code", "session-start");
     let secret = start.replace("startup", "my secret prompt");
@@ -293,7 +293,7 @@ fn whatever_is_wrong_the_agent_is_told_nothing_and_the_log_says_why() {
 }
 
 #[test]
-fn too_much_is_read_to_its_end_and_answered_with_nothing() {
+fn a_too_large_input_is_read_completely_and_answered_with_nothing() {
     let place = Sandbox::new();
     let mut huge = fixture(&place, "claude-code", "post-tool-use");
     huge.push_str(&" ".repeat(17 * 1024 * 1024));
@@ -303,7 +303,7 @@ fn too_much_is_read_to_its_end_and_answered_with_nothing() {
 }
 
 #[test]
-fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
+fn unusable_settings_and_homes_do_not_affect_the_agent() {
     let place = Sandbox::new();
     let start = fixture(&place, "gemini", "session-start");
     let args = ["session-start", "--agent", "gemini"];
@@ -312,14 +312,14 @@ fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
     assert!(log(&place).contains("config.toml:1"), "{}", log(&place));
     fs::remove_file(place.home().join("config.toml")).unwrap();
 
-    // A state that is damaged is left for a command that a person sees.
+    // A damaged state is left for a command whose output a person sees.
     let state = place.home().join("state");
     fs::write(state.join("lukasa.db"), "not a database at all".repeat(100)).unwrap();
     let ended = hook(&place, &args, &start);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
     assert!(fs::read(state.join("lukasa.db")).unwrap().starts_with(b"not a database"));
 
-    // Neither is a home that is a file, or none at all.
+    // The same holds for a home that is a file, and for a missing home.
     let mut command = place.lukasa(&[&["hook"], &args[..]].concat());
     command.env("LUKASA_HOME", place.checkout().join(".git/HEAD")).write_stdin(start.as_bytes());
     let ended = place.run_command(&mut command);
@@ -334,7 +334,7 @@ fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
 }
 
 #[test]
-fn a_root_that_somebody_writes_to_is_read_all_the_same() {
+fn a_root_is_read_while_another_process_writes() {
     let place = Sandbox::with(&[("global/a.md", "a")]);
     let held = hold_root(&place);
     let start = fixture(&place, "codex", "session-start");
@@ -344,7 +344,7 @@ fn a_root_that_somebody_writes_to_is_read_all_the_same() {
 }
 
 #[test]
-fn an_agent_that_says_nothing_more_is_not_waited_for() {
+fn a_hook_does_not_wait_for_more_input() {
     let place = Sandbox::new();
     let mut command = place.command(&["hook", "stop"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -366,14 +366,14 @@ fn the_log_stays_small() {
     assert_eq!(fs::read_to_string(file).unwrap().lines().count(), 1);
 }
 
-/// Returns what an agent tells of a prompt.
+/// Returns an agent's input for a prompt.
 pub(crate) fn prompted(place: &Sandbox, agent: &str, prompt: &str) -> String {
     let mut told: Value = serde_json::from_str(&fixture(place, agent, "user-prompt")).unwrap();
     told["prompt"] = prompt.into();
     told.to_string()
 }
 
-/// Returns what the model is shown.
+/// Returns the text for the model.
 fn visible_output(ended: &CommandOutput) -> String {
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
     if ended.stdout.is_empty() {
@@ -384,7 +384,7 @@ fn visible_output(ended: &CommandOutput) -> String {
 }
 
 #[test]
-fn a_prompt_is_answered_with_what_fits_it_and_once_in_a_session() {
+fn a_prompt_gets_each_fitting_memory_once_in_a_session() {
     for agent in ["claude-code", "codex", "gemini", "qwen"] {
         let place = Sandbox::new();
         place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
@@ -404,7 +404,7 @@ fn a_prompt_is_answered_with_what_fits_it_and_once_in_a_session() {
 }
 
 #[test]
-fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
+fn a_hook_asks_only_a_daemon_that_serves_the_folder() {
     let place = Sandbox::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let daemon = start_daemon(&place);
@@ -418,7 +418,7 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
         assert_eq!(ended, nothing(), "{event}");
     }
     check_requested(&place, &daemon, &["", "/{id}/prompts", "/{id}/tool-results", "/{id}/turns"]);
-    // The next life of the session knows what was shown, also where no daemon is asked.
+    // A resumed session knows the shown texts, even without a daemon.
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
     assert_eq!(visible_output(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked)), "");
@@ -426,7 +426,7 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
 }
 
 #[test]
-fn a_daemon_that_hangs_is_not_waited_for() {
+fn a_hook_does_not_wait_for_a_hanging_daemon() {
     let place = Sandbox::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
     let daemon = start_daemon(&place);
     daemon.signal("STOP");
@@ -438,7 +438,7 @@ fn a_daemon_that_hangs_is_not_waited_for() {
         let begun = hook(&place, &["session-start", "--agent", "claude-code"], &start);
         assert!(begun.stdout.contains("memory_index"), "{turn}: {begun:?} {}", log(&place));
     }
-    // For some seconds nobody asks it again.
+    // For some seconds, hooks do not ask it again.
     let asked = log(&place).matches("did not answer").count();
     assert_eq!(asked, 1, "{}", log(&place));
     prompt["session_id"] = "another".into();
@@ -450,7 +450,7 @@ fn a_daemon_that_hangs_is_not_waited_for() {
     assert_eq!(daemon.end().0, Some(0));
 }
 
-/// Returns what a model is shown beside a prompt, or behind a tool's result after it.
+/// Returns the text for the model with a prompt, or with the next tool's result.
 fn reviewed_text(place: &Sandbox, asked: &str) -> String {
     let beside = visible_output(&hook(place, &["user-prompt", "--agent", "qwen"], asked));
     if !beside.is_empty() {
@@ -468,7 +468,7 @@ fn start_daemon(place: &Sandbox) -> Daemon {
     Daemon::start_by(Daemon::command(place, &[]))
 }
 
-/// It was the daemon that answered, at these routes of sessions, and no hook by itself.
+/// Checks that the daemon answered at these routes of sessions, and not the hook alone.
 fn check_requested(place: &Sandbox, daemon: &Daemon, routes: &[&str]) {
     let bearer = format!("Bearer {}", place.run_ok(&["token"]).trim());
     let metrics = daemon.ask("GET", "/metrics").header("Authorization", &bearer).send().text();
@@ -478,7 +478,7 @@ fn check_requested(place: &Sandbox, daemon: &Daemon, routes: &[&str]) {
     }
 }
 
-/// Returns what an agent tells of a session that begins.
+/// Returns an agent's input for the start of a session.
 fn session_start(place: &Sandbox, agent: &str, source: &str) -> String {
     let mut told: Value = serde_json::from_str(&fixture(place, agent, "session-start")).unwrap();
     told["source"] = source.into();
@@ -486,11 +486,11 @@ fn session_start(place: &Sandbox, agent: &str, source: &str) -> String {
 }
 
 #[test]
-fn a_session_that_goes_on_keeps_its_bytes_and_is_told_what_changed() {
+fn a_resumed_session_keeps_its_bytes_and_receives_changes() {
     let place = Sandbox::with(&[("project/a.md", "a\n")]);
     continue_session(&place);
 
-    // A prompt tells of it too, behind what was recalled.
+    // The answer to a prompt contains the change too, after the recalled memories.
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let asked = prompted(&place, "claude-code", "who is the harbour master?");
     let beside = visible_output(&hook(&place, &["user-prompt", "--agent", "claude-code"], &asked));
@@ -503,7 +503,7 @@ fn a_session_that_goes_on_keeps_its_bytes_and_is_told_what_changed() {
 }
 
 #[test]
-fn a_daemon_lets_a_session_go_on_in_the_same_way() {
+fn a_resumed_session_behaves_the_same_with_a_daemon() {
     let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let args = ["session-start", "--agent", "codex"];
     let start = |source: &str| {
@@ -530,7 +530,7 @@ fn continue_session(place: &Sandbox) {
     assert!(changes.contains("/memories/project/b.md — \"b\" [new]"), "{changes}");
     assert_eq!(start("resume"), "", "it is told once, and the agent has the rest");
 
-    // A conversation that was shortened, or a new one, begins with what is true then.
+    // A compacted or new conversation starts with the current memories.
     for source in ["compact", "clear", "startup"] {
         let anew = start(source);
         assert!(anew.contains("- /memories/project/b.md — \"b\"\n"), "{anew}");
@@ -540,7 +540,7 @@ fn continue_session(place: &Sandbox) {
 }
 
 #[test]
-fn an_agent_that_does_not_keep_it_is_given_the_same_bytes_again() {
+fn an_agent_that_drops_the_context_receives_the_same_bytes_again() {
     let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let args = ["session-start", "--agent", "gemini"];
     let start = |source: &str| {
@@ -576,7 +576,7 @@ fn pins_come_first_where_an_agent_passes_on_less_than_there_is() {
 }
 
 #[test]
-fn what_a_session_began_with_is_not_recalled_beside_its_first_prompt() {
+fn memories_of_the_session_start_are_not_recalled_with_the_first_prompt() {
     let place = Sandbox::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let question = "who is the harbour master?";
@@ -593,7 +593,7 @@ fn what_a_session_began_with_is_not_recalled_beside_its_first_prompt() {
 }
 
 #[test]
-fn what_gemini_puts_in_front_of_a_prompt_is_not_asked_for() {
+fn the_prefix_of_gemini_prompts_is_not_part_of_the_query() {
     let place = Sandbox::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let args = ["user-prompt", "--agent", "gemini"];
@@ -605,7 +605,7 @@ fn what_gemini_puts_in_front_of_a_prompt_is_not_asked_for() {
 }
 
 #[test]
-fn a_daemon_tells_what_changed_since_a_hook_began_the_session() {
+fn a_daemon_reports_changes_since_a_hook_started_the_session() {
     let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let daemon = start_daemon(&place);
     let args = ["session-start", "--agent", "qwen"];

@@ -1,8 +1,7 @@
-//! Agent hosts themselves, told by `lukasa install`, with a scripted model on loopback.
+//! Tests of real agent hosts, set up by `lukasa install`, with a scripted model on loopback.
 //!
-//! Each goes through the same story: it is installed, creates and views a memory and recalls one, goes on in a
-//! second run, and is uninstalled. What counts is what the model was sent: the tests read request
-//! bodies, never what a host prints. `cargo xtask hosts` runs all of them and writes `docs/HOSTS.md`;
+//! Each host goes through the same steps: it is installed, creates, views and recalls a memory, is resumed in a second
+//! run, and is uninstalled. The tests read the requests to the model, never the output of a host. `cargo xtask hosts` runs all of them and writes `docs/HOSTS.md`;
 //! those in `slow` are left out of the usual run.
 
 mod model;
@@ -23,14 +22,14 @@ use self::wire::leaves;
 use crate::mcp_clients::tool;
 use crate::sandbox::Sandbox;
 
-/// How long a host may take for one run.
+/// The time limit for one run of a host.
 const RUN_TIME_MAX: Duration = Duration::from_mins(2);
 
-/// How a tool result reaches the model.
+/// The form in which a tool result reaches the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum ResultForm {
-    /// The text as we gave it.
+    /// The unchanged text.
     Text,
     /// The text as a string of a JSON document.
     InJson,
@@ -38,7 +37,7 @@ enum ResultForm {
     Missing,
 }
 
-/// How a host behaves.
+/// The observed behavior of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of the document")]
 struct Observations {
@@ -46,7 +45,7 @@ struct Observations {
     recall: ResultForm,
     /// Facts for programs, such as the revision, reach the model too.
     facts: bool,
-    /// Tools are kept back behind a search.
+    /// Tools must be searched before they can be called.
     searched: bool,
     /// The tools that are refused where there is no person to ask.
     refused: Vec<&'static str>,
@@ -54,19 +53,19 @@ struct Observations {
     instructions: bool,
     /// The index and the pinned memories reach the model when a session begins.
     block: bool,
-    /// How many times a memory that fits a prompt stands beside it.
+    /// Number of times that a fitting memory comes with a prompt.
     recalls: usize,
-    /// A run that goes on begins with the index once more.
+    /// A resumed run starts with the index again.
     repeats: bool,
-    /// The hooks that it tells of in two runs, in our words.
+    /// The hook events that it sends in two runs, by our names.
     events: Vec<&'static str>,
 }
 
-/// The hooks that there are, in the order of a run.
+/// All hook events, in the order of a run.
 const EVENTS: [&str; 6] =
     ["session-start", "user-prompt", "post-tool-use", "pre-compact", "stop", "session-end"];
 
-/// A pinned memory, and words that stand nowhere else.
+/// A pinned memory with unique words.
 const PINNED: &str =
     "---\ndescription: What tea I like\n---\n- Oolong, steeped for ninety seconds.\n";
 const PINNED_FACT: &str = "Oolong, steeped for ninety seconds.";
@@ -91,7 +90,7 @@ fn create() -> ToolCall {
     ToolCall { tool: "memory", arguments }
 }
 
-/// A host in a place of its own, with its model.
+/// A host in a sandbox, with its model.
 struct HostSetup {
     host: &'static HostSpec,
     sandbox: Sandbox,
@@ -109,7 +108,7 @@ impl HostSetup {
         self.sandbox.run_ok(&["install", self.host.agent]);
     }
 
-    /// Lets the host start our program through a script that writes down what it is started with.
+    /// Makes the host start our program through a script that logs its arguments.
     fn install_with_log(&self, before: &FileSnapshot) -> Vec<PathBuf> {
         self.install();
         let (program, log) = (env!("CARGO_BIN_EXE_lukasa"), self.sandbox.path().join("log"));
@@ -123,7 +122,7 @@ impl HostSetup {
         written
     }
 
-    /// Returns the hooks that the script was started for.
+    /// Returns the hook events that the script was started for.
     fn events(&self) -> Vec<&'static str> {
         let log = fs::read_to_string(self.sandbox.path().join("log")).unwrap();
         let is_told = |event: &&str| log.contains(&format!("hook {event} "));
@@ -145,7 +144,7 @@ impl HostSetup {
         transcript
     }
 
-    /// Returns the files of the host, not ours.
+    /// Returns the files of the host, without ours.
     fn files(&self) -> FileSnapshot {
         let mut files = FileSnapshot::new();
         for entry in fs::read_dir(self.sandbox.home()).unwrap() {
@@ -171,7 +170,7 @@ fn collect_files(path: &Path, files: &mut FileSnapshot) {
     }
 }
 
-/// Goes through the whole story with a host, and compares what is seen with what is known of it.
+/// Runs all steps with a host, and compares the observations with the expected ones.
 fn check(host: &'static HostSpec) {
     let refused = refused_tools(host);
     let setting = HostSetup::new(host);
@@ -215,7 +214,7 @@ fn refused_tools(host: &'static HostSpec) -> Vec<&'static str> {
     both.filter(|(_, outcome)| is_refused(outcome)).map(|(call, _)| call.tool).collect()
 }
 
-/// Reads from two runs how a host behaves.
+/// Returns the behavior of a host in two runs.
 fn observe(setting: &HostSetup, first: &Transcript, second: &Transcript) -> Observations {
     let begin = all_text(&first.requests[0].body);
     let block = begin.contains("/memories/global/tea.md") && begin.contains(PINNED_FACT);

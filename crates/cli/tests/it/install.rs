@@ -1,4 +1,4 @@
-//! `lukasa install` and `lukasa uninstall`: what agents are told, and what is left of it.
+//! Tests of `lukasa install` and `lukasa uninstall`: the settings that they write, and that uninstall removes them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{CommandOutput, Sandbox};
 
-/// Agents that have settings of a project.
+/// Agents with project settings.
 const AGENTS: [&str; 8] =
     ["claude-code", "codex", "gemini", "qwen", "opencode", "cursor", "vscode", "zed"];
 
-/// Agents that have settings of a person alone.
+/// Agents with user settings only.
 const PERSONAL: [&str; 4] = ["copilot", "cline", "windsurf", "claude-desktop"];
 
-/// Returns all pairs of an agent and a scope that it has.
+/// Returns all pairs of an agent and one of its scopes.
 fn agents_and_scopes() -> Vec<(&'static str, &'static str)> {
     let both = AGENTS.iter().flat_map(|agent| [(*agent, "user"), (*agent, "project")]);
     both.chain(PERSONAL.iter().map(|agent| (*agent, "user"))).collect()
 }
 
-/// All files and folders below a folder, but for our own state.
+/// Returns all files and folders of a sandbox, except our own state.
 fn names_in(place: &Sandbox) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut folders = vec![place.path().to_owned()];
@@ -50,12 +50,12 @@ fn write(place: &Sandbox, file: &str, text: &str) -> PathBuf {
     path
 }
 
-/// What differs between machines is left out: where the program lies.
+/// Returns the output without the path of the program, which differs between machines.
 fn shown(ended: &CommandOutput) -> String {
     ended.shown().replace(env!("CARGO_BIN_EXE_lukasa"), "<lukasa>")
 }
 
-/// All files below a folder, with what is in them.
+/// Returns all files below a folder with their texts.
 fn files_in(folder: &std::path::Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -98,7 +98,7 @@ fn the_difference_is_shown_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn each_agent_is_told_once_and_left_as_it_was() {
+fn each_agent_is_installed_once_and_restored() {
     let place = Sandbox::new();
     place.run_ok(&["status"]);
     for (agent, scope) in agents_and_scopes() {
@@ -145,7 +145,7 @@ fn a_file_gets_its_exact_bytes_back_after_two_installations() {
 }
 
 #[test]
-fn what_an_agent_wrote_meanwhile_stays() {
+fn later_changes_of_an_agent_stay() {
     let place = Sandbox::new();
     let file = write(&place, ".claude/settings.json", "{\"autoMemoryEnabled\": true}\n");
     place.run_ok(&["install", "claude-code", "--yes"]);
@@ -266,14 +266,14 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     assert!(text().contains(&line), "{}", text());
     let told = place.run(&["install", "opencode"]);
     assert!(told.stderr.contains("nothing to write"), "{told:?}");
-    // An older or edited one is brought up to date, and goes too.
+    // An older or edited plugin is updated, and is removed too.
     fs::write(&file, text().replace("2_000", "1")).unwrap();
     place.run_ok(&["install", "opencode"]);
     assert!(text().contains("2_000"));
     fs::write(&file, text().replace("2_000", "1")).unwrap();
     place.run_ok(&["uninstall", "opencode"]);
     assert_eq!(files_in(&place.home()), before);
-    // A file that was there and empty is no settings.
+    // An existing empty file has no settings.
     write(&place, ".config/opencode/plugin/lukasa.js", "");
     place.run_ok(&["install", "opencode"]);
     fs::write(&file, text() + "// mine\n").unwrap();
@@ -282,7 +282,7 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     // Without it, only the server is written.
     place.run_ok(&["install", "opencode", "--no-plugin"]);
     assert!(!file.exists());
-    // Somebody else's plugin of this name stays.
+    // A foreign plugin of this name stays.
     write(&place, ".config/opencode/plugin/lukasa.js", "export const Mine = 1\n");
     for command in ["install", "uninstall"] {
         let told = place.run(&[command, "opencode"]);
@@ -424,7 +424,7 @@ fn the_files_are_those_that_agents_read() {
 }
 
 #[test]
-fn a_project_is_told_what_runs_on_every_machine() {
+fn an_installation_for_a_project_warns_about_every_machine() {
     let place = Sandbox::new();
     let deep = place.checkout().join("src/deep");
     fs::create_dir_all(&deep).unwrap();
@@ -465,7 +465,7 @@ fn permissions_stay_and_new_files_are_yours_alone_but_for_those_of_a_project() {
 }
 
 #[test]
-fn what_is_not_understood_is_named_and_no_file_is_written() {
+fn unparsable_settings_are_named_and_no_file_is_written() {
     let place = Sandbox::new();
     let broken = write(&place, ".claude.json", "{\n  \"a\": 1,,\n}\n");
     let before = files_in(&place.home());
@@ -506,7 +506,7 @@ fn a_link_and_a_read_only_file_are_left_alone() {
 }
 
 #[test]
-fn flags_that_an_agent_is_not_told_are_refused() {
+fn flags_that_cannot_be_installed_are_refused() {
     let place = Sandbox::new();
     let ended = place.run(&["install", "qwen", "--flat", "."]);
     insta::assert_snapshot!(ended.shown(), @r"

@@ -1,4 +1,4 @@
-//! `ls` and `view`.
+//! Tests of `lukasa ls` and `lukasa view`.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn with_memories() -> Sandbox {
 }
 
 #[test]
-fn a_piped_listing_has_one_line_a_memory() {
+fn a_piped_listing_has_one_line_per_memory() {
     let place = with_memories();
     insta::assert_snapshot!(place.run_ok(&["ls"]).replace('\t', "|"), @r"
     global/prefs.md|43|<time>|2|pinned|How I like it
@@ -42,7 +42,7 @@ fn a_tree_shows_folders() {
 }
 
 #[test]
-fn json_has_all_that_is_known_of_a_memory() {
+fn json_has_all_facts_of_a_memory() {
     insta::assert_snapshot!(pretty(&with_memories().json(&["ls", "global/prefs.md"])), @r#"
     {
       "memories": [
@@ -68,7 +68,7 @@ fn json_has_all_that_is_known_of_a_memory() {
 }
 
 #[test]
-fn nothing_yet_is_no_failure() {
+fn an_empty_listing_is_no_failure() {
     let ended = Sandbox::new().run(&["ls"]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
@@ -117,7 +117,7 @@ fn a_file_that_outgrew_the_cap_is_viewed_in_part() {
 }
 
 #[test]
-fn viewing_and_listing_are_no_use() {
+fn viewing_and_listing_do_not_count_as_usage() {
     let place = Sandbox::with(&[("global/a.md", "a")]);
     let uses = |place: &Sandbox| place.json(&["ls"])["memories"][0]["uses"].clone();
     let before = uses(&place);
@@ -126,7 +126,7 @@ fn viewing_and_listing_are_no_use() {
 }
 
 #[test]
-fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
+fn a_listing_names_authors_and_can_be_filtered() {
     let place = with_memories();
     let mut served = McpServerProcess::start(&place);
     served.create("/memories/project/agent.md", "- by an agent\n");
@@ -145,7 +145,7 @@ fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
     assert_eq!(listed(&["--pinned"]), ["global/prefs.md"]);
     assert_eq!(listed(&["--pinned", "--by", "agent"]), [""; 0]);
     assert_eq!(listed(&["--since", "1h"]).len(), 6);
-    // The one that was pinned was used since it was written.
+    // The pinned memory was used after it was written.
     assert!(!listed(&["--unused"]).contains(&"global/prefs.md".to_owned()));
     assert_eq!(listed(&["--unused"]).len(), 5);
     assert_eq!(listed(&["--sort", "size"])[0], "global/user/keep-bees.md");

@@ -1,4 +1,4 @@
-//! The binary as people and scripts run it: real processes in throw-away homes and real checkouts.
+//! Integration tests of the program: real processes in temporary homes and real checkouts.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,8 +1,7 @@
-//! MCP clients that nobody here wrote, against the program as it is installed: started by them, and
-//! reached over HTTP.
+//! Tests of MCP clients by other authors, which start the program or reach it over HTTP.
 //!
-//! Each does what a host application does: lists the tool, calls all six commands and is refused
-//! once, lists and reads resources, and hears of an edit from outside.
+//! Each client acts as a host application. It lists the tool, calls all six commands, receives one refusal, lists and
+//! reads resources, and receives a notification of an external edit.
 
 #![expect(
     clippy::disallowed_methods,
@@ -20,10 +19,10 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, TOKEN};
 
-/// How long a client may take: it starts a runtime of its own.
+/// The time limit of a client, which starts its own runtime.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Returns where a tool is that `cargo xtask` installs.
+/// Returns the path of a tool that `cargo xtask` installs.
 pub(crate) fn tool(variable: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(
         || {
@@ -84,13 +83,13 @@ fn json_of(command: &mut Command) -> Value {
     })
 }
 
-/// How a call is refused.
+/// The refusal of a call.
 struct ExpectedRefusal {
     code: &'static str,
     text: &'static str,
 }
 
-/// The arguments of each call, and what is answered.
+/// Returns the arguments of each call, with the expected answer.
 fn calls() -> Vec<(Value, Result<&'static str, ExpectedRefusal>)> {
     let (first, kept) = ("/memories/global/first.md", "/memories/global/kept.md");
     vec![
@@ -136,7 +135,7 @@ fn calls() -> Vec<(Value, Result<&'static str, ExpectedRefusal>)> {
     ]
 }
 
-/// Runs a client that goes through all of it with the program or the daemon, and compares what it saw.
+/// Runs a client through all steps with the program or the daemon, and compares its report.
 fn check(revision: &str, way: TransportKind, client: impl FnOnce(&Home, &str) -> Command) {
     let home = Home::new();
     let daemon = (way == TransportKind::Http).then(|| home.daemon());
@@ -168,10 +167,10 @@ fn check(revision: &str, way: TransportKind, client: impl FnOnce(&Home, &str) ->
     assert_eq!(seen, expected, "{revision}");
 }
 
-/// How a client gets at memories.
+/// The transport of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransportKind {
-    /// It starts the program and speaks to it over a pair of pipes.
+    /// The client starts the program and uses pipes.
     Pipes,
     Http,
 }
@@ -200,7 +199,7 @@ fn the_npm_client_is_served_in_the_oldest_and_the_last_revision_with_a_handshake
 }
 
 #[test]
-fn the_npm_client_is_served_so_over_http() {
+fn the_npm_client_is_served_over_http() {
     npm_client("2024-11-05", TransportKind::Http);
     npm_client("2025-11-25", TransportKind::Http);
 }
@@ -212,7 +211,7 @@ fn the_python_client_is_served_in_the_newest_revision_and_the_one_before() {
 }
 
 #[test]
-fn the_python_client_is_served_so_over_http() {
+fn the_python_client_is_served_over_http() {
     python_client("2025-11-25", TransportKind::Http);
     python_client("2026-07-28", TransportKind::Http);
 }
@@ -242,7 +241,7 @@ fn keywords_that_gemini_refuses(schema: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_converters_of_the_sdks_take_every_schema_and_a_model_is_handed_the_text() {
+fn the_converters_of_the_sdks_accept_every_schema_and_pass_on_the_text() {
     let home = Home::new();
     let mut command = home.command(tool("LUKASA_TEST_PYTHON"));
     let seen = json_of(command.arg(client_script("schemas.py")).arg(LUKASA));
@@ -270,7 +269,7 @@ fn the_converters_of_the_sdks_take_every_schema_and_a_model_is_handed_the_text()
     assert!(recalled.contains("Oolong is the tea I like."), "{recalled}");
 }
 
-/// The inspector, which makes one request a run.
+/// Returns a command of the inspector, which sends one request in a run.
 fn inspector(home: &Home, era: &str, method: &str) -> Command {
     let mut command = home.command(tool("LUKASA_TEST_NODE"));
     command.arg(tool("LUKASA_TEST_NODE_MODULES").join(".bin/mcp-inspector"));
@@ -279,7 +278,7 @@ fn inspector(home: &Home, era: &str, method: &str) -> Command {
     command
 }
 
-/// Goes through all of it with the inspector, which starts a server for each request.
+/// Runs all steps with the inspector, which starts a server for each request.
 fn inspect(era: &str) {
     let home = Home::new();
     let listed = json_of(inspector(&home, era, "tools/list").arg("--strict"));
@@ -320,7 +319,7 @@ fn the_inspector_is_served_without_a_handshake() {
 }
 
 #[test]
-fn the_memory_tool_of_the_python_sdk_is_kept_by_the_daemon() {
+fn the_daemon_serves_the_memory_tool_of_the_python_sdk() {
     let home = Home::new();
     let daemon = home.daemon();
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");

@@ -1,4 +1,4 @@
-//! `lukasa mcp` as a process: how it starts, what it prints, how it ends.
+//! Tests of `lukasa mcp` as a process: its start, its output and its end.
 
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on ends its test")]
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::sandbox::Sandbox;
 use crate::served::McpServerProcess;
 
-/// A server that was asked nothing yet.
+/// A server before its first request.
 struct McpProcess {
     child: Child,
     input: ChildStdin,
@@ -57,8 +57,8 @@ impl McpProcess {
         assert_eq!(self.line()["result"]["serverInfo"]["name"], "lukasa");
     }
 
-    /// Returns whether the process ended well, and what it had left to say on each way out. Dropping
-    /// the input is the client's leaving; a signal ends the process with the input still open.
+    /// Returns whether the process ended with success, and the rest of both outputs. With `leave` the input is closed, as
+    /// a client does; otherwise a signal ends the process.
     fn ended(mut self, leave: bool) -> (bool, String, String) {
         let input = (!leave).then_some(self.input);
         let (mut rest, mut log) = (String::new(), String::new());
@@ -91,7 +91,7 @@ fn a_signal_ends_the_process_while_its_input_is_open() {
 #[test]
 fn a_server_whose_parent_died_ends_although_its_input_is_open() {
     let place = Sandbox::new();
-    // The shell is the parent; what it hands on is held open here.
+    // The shell is the parent; the test keeps the input open.
     let mut command = place.program("sh");
     let script = r#"exec 3<&0; "$0" mcp <&3 3<&- & wait"#;
     command.args(["-c", script, env!("CARGO_BIN_EXE_lukasa")]);
@@ -125,7 +125,7 @@ fn half_a_surrogate_pair_is_answered_with_its_id_and_stored_as_a_replacement() {
 }
 
 #[test]
-fn memory_text_is_written_into_no_log() {
+fn memory_text_is_never_logged() {
     let mut server = McpProcess::start();
     server.initialize();
     let arguments =
@@ -139,7 +139,7 @@ fn memory_text_is_written_into_no_log() {
 }
 
 #[test]
-fn the_flags_decide_where_an_agent_may_write() {
+fn flags_determine_the_scopes_an_agent_may_write() {
     let place = Sandbox::new();
     let writes = |flags: &[&str]| {
         let mut command = place.command(&["mcp", "--workspace-id", "w"]);

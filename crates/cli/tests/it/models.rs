@@ -1,4 +1,4 @@
-//! `lukasa models` and the settings behind it, with servers of models on this machine.
+//! Tests of `lukasa models` and of its settings, with model servers on this machine.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use testkit::{ModelReply, ModelServer, eventually};
 use crate::daemon::Daemon;
 use crate::sandbox::Sandbox;
 
-/// Names a server as the provider `local`.
+/// Writes settings with a server as the provider `local`.
 fn settings(place: &Sandbox, server: &ModelServer, more: &str) {
     let text = format!("[models]\n{more}\n[models.providers.local]\nurl = \"{}\"\n", server.url());
     fs::write(place.home().join("config.toml"), text).unwrap();
 }
 
 #[test]
-fn models_are_listed_and_asked_once_each() {
+fn models_are_listed_and_each_is_checked_once() {
     let server = ModelServer::start(|_, asked| {
         if asked.text().contains("\"model\":\"talks\"") {
             ModelReply::text("I will note it.")
@@ -27,7 +27,7 @@ fn models_are_listed_and_asked_once_each() {
     let place = Sandbox::new();
     settings(&place, &server, "default = 'local/works'\nforget = 'rules'");
     let listed = place.run_ok(&["models"]);
-    // The default chooses nothing that is recalled: that costs a question for each prompt.
+    // The default model does not choose recalled memories, because that needs a request for each prompt.
     let expected = "remember\tlocal/works\nforget\trules\ndream\tlocal/works\nreview\tlocal/works\nrecall\trules\n";
     assert!(listed.starts_with(expected), "{listed}");
     assert!(listed.ends_with("\tcalls tools\n"), "{listed}");
@@ -42,7 +42,7 @@ fn models_are_listed_and_asked_once_each() {
 }
 
 #[test]
-fn what_is_wrong_with_a_model_is_told_without_the_key() {
+fn the_error_of_a_model_is_shown_without_the_key() {
     let server =
         ModelServer::scripted(vec![ModelReply::Status(401, None, "the key k-123 is wrong")])
             .unwrap();
@@ -104,7 +104,7 @@ fn keeper() -> Vec<ModelReply> {
 }
 
 #[test]
-fn a_model_remembers_and_what_it_took_is_on_record() {
+fn a_model_remembers_and_its_run_is_recorded() {
     let server = ModelServer::scripted(keeper()).unwrap();
     let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
@@ -139,7 +139,7 @@ fn a_model_remembers_and_what_it_took_is_on_record() {
 }
 
 #[test]
-fn what_a_model_fails_to_do_fails_and_is_on_record() {
+fn a_failure_of_a_model_fails_the_task_and_is_recorded() {
     let server =
         ModelServer::scripted(vec![ModelReply::Status(400, None, "no such model")]).unwrap();
     let place = Sandbox::new();
@@ -157,7 +157,7 @@ fn what_a_model_fails_to_do_fails_and_is_on_record() {
 }
 
 #[test]
-fn the_rules_do_it_if_a_person_says_so_and_the_result_tells() {
+fn the_rules_decide_if_a_person_says_so_and_the_result_names_them() {
     let server =
         ModelServer::scripted(vec![ModelReply::Status(400, None, "no such model")]).unwrap();
     let place = Sandbox::new();
@@ -169,7 +169,7 @@ fn the_rules_do_it_if_a_person_says_so_and_the_result_tells() {
 }
 
 #[test]
-fn with_models_switched_off_the_rules_do_it_and_nobody_is_asked() {
+fn with_models_off_the_rules_decide_and_no_model_is_called() {
     let server = ModelServer::scripted(keeper()).unwrap();
     let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
@@ -180,7 +180,7 @@ fn with_models_switched_off_the_rules_do_it_and_nobody_is_asked() {
 }
 
 #[test]
-fn a_daemon_tells_of_models_over_http_and_in_its_metrics() {
+fn a_daemon_reports_models_over_http_and_in_its_metrics() {
     let server = ModelServer::scripted(keeper()).unwrap();
     let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
@@ -197,7 +197,7 @@ fn a_daemon_tells_of_models_over_http_and_in_its_metrics() {
     assert!(metrics.contains(line), "{metrics}");
 }
 
-/// A server that chooses what is recalled: the memories that have one of these words.
+/// Returns a server that chooses the recalled memories that contain this word.
 fn choosing(word: &'static str) -> ModelServer {
     let server = ModelServer::start(move |_, asked| {
         let task = asked.body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
@@ -211,7 +211,7 @@ fn choosing(word: &'static str) -> ModelServer {
 }
 
 #[test]
-fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told() {
+fn a_model_chooses_recalled_memories_and_its_run_is_recorded() {
     let server = choosing("Olga");
     let place = Sandbox::new();
     settings(&place, &server, "recall = 'local/small'");
@@ -235,7 +235,7 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
     assert_eq!(memories.len(), 1, "{shown}");
     assert_eq!(memories[0]["path"], "/memories/global/harbour.md");
 
-    // Who asks by name is answered by the ranker alone.
+    // An explicit recall is answered by the ranker alone.
     let asked = daemon.get("/v1/recall?q=harbour%20of%20Brenn").json();
     assert_eq!(asked["memories"].as_array().unwrap().len(), 2, "{asked}");
     assert_eq!(server.requests().len(), 1);
@@ -254,7 +254,7 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
 }
 
 #[test]
-fn a_hook_without_a_daemon_asks_no_model_and_shows_what_the_ranker_found() {
+fn a_hook_without_a_daemon_calls_no_model_and_shows_ranked_memories() {
     let server = choosing("nothing");
     let place = Sandbox::new();
     settings(&place, &server, "recall = 'local/small'");

@@ -1,10 +1,10 @@
-//! The page for people, in a real browser: what a person does there, beside agents that write at the same time.
+//! Tests of the page in a real browser: a person uses it while agents write at the same time.
 
 use std::path::Path;
 
 use crate::sandbox::Sandbox;
 
-/// Plays a scenario of `tests/page/scenarios.mjs` in a place of its own.
+/// Runs a scenario of `tests/page/scenarios.mjs` in a new sandbox.
 fn play(scenario: &str) {
     let place = Sandbox::new();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/scenarios.mjs");
@@ -17,7 +17,7 @@ fn play(scenario: &str) {
         .env("LUKASA_TEST_PROGRAM", env!("CARGO_BIN_EXE_lukasa"))
         .env("LUKASA_TEST_CHECKOUT", place.checkout())
         .env("LUKASA_TEST_HOME", place.home());
-    // Given by whoever wants pictures, or other numbers.
+    // Developers set these variables for screenshots or for other numbers.
     for name in ["LUKASA_TEST_SHOTS", "LUKASA_TEST_MEMORIES", "LUKASA_TEST_CHROMIUM"] {
         node.envs(std::env::var_os(name).map(|value| (name, value)));
     }
@@ -28,7 +28,7 @@ fn play(scenario: &str) {
 }
 
 #[test]
-fn a_person_edits_pins_deletes_and_takes_back() {
+fn a_person_edits_pins_deletes_and_undoes() {
     play("curate");
 }
 
@@ -43,12 +43,12 @@ fn memories_are_filtered_and_a_folder_is_deleted_as_a_whole() {
 }
 
 #[test]
-fn what_a_session_did_is_seen_and_taken_back_as_one() {
+fn the_changes_of_a_session_are_shown_and_undone_together() {
     play("sessions");
 }
 
 #[test]
-fn what_is_wrong_is_told_and_leads_to_where_it_is_mended() {
+fn problems_are_shown_with_a_link_to_their_fix() {
     play("care");
 }
 
@@ -63,27 +63,27 @@ fn nothing_is_overwritten_and_nothing_typed_is_lost() {
 }
 
 #[test]
-fn what_was_typed_outlives_leaving_saving_deleting_and_the_session() {
+fn typed_text_survives_leaving_saving_deleting_and_the_session() {
     play("drafts");
 }
 
 #[test]
-fn what_agents_write_is_seen_at_once_and_a_daemon_that_died_is_told() {
+fn writes_of_agents_and_the_end_of_the_daemon_show_at_once() {
     play("live");
 }
 
 #[test]
-fn what_waits_for_a_review_is_read_and_accepted() {
+fn a_waiting_memory_is_read_and_accepted() {
     play("inbox");
 }
 
 #[test]
-fn what_a_background_review_saved_is_told_with_its_reason() {
+fn the_result_of_a_background_review_is_shown_with_its_reason() {
     play("reviews");
 }
 
 #[test]
-fn what_memories_say_is_shown_as_text() {
+fn memories_are_shown_as_text() {
     play("hostile");
 }
 
@@ -98,11 +98,11 @@ fn memories_are_found_pinned_and_opened_by_the_keyboard_alone() {
 }
 
 #[test]
-fn the_pictures_can_be_made() {
+fn screenshots_can_be_taken() {
     play("pictures");
 }
 
 #[test]
-fn a_thousand_memories_are_no_burden() {
+fn the_page_is_fast_with_a_thousand_memories() {
     play("many");
 }

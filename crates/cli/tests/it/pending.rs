@@ -1,4 +1,4 @@
-//! `pending`: what waits for a person, and what the person decides.
+//! Tests of `lukasa pending`: the list of proposals, and the decisions of a person.
 
 use std::time::SystemTime;
 
@@ -12,10 +12,10 @@ use state::{HistoryStore as _, NewProposal, SqliteState, TaskStore as _};
 
 use crate::sandbox::{Sandbox, pretty};
 
-/// A change that is proposed: the scope and name of a memory, the old entry, the new one.
+/// A proposed change: the scope and name of a memory, the old entry, the new one.
 type ProposedChange<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
-/// Puts proposals into the queue, as a dream does that is over.
+/// Adds proposals to the queue, as a completed dream does.
 pub(crate) async fn propose(place: &Sandbox, reason: &str, changes: &[ProposedChange<'_>]) {
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
@@ -72,7 +72,7 @@ async fn with_three() -> Sandbox {
 }
 
 #[tokio::test]
-async fn what_waits_is_listed_with_reason_and_memories() {
+async fn proposals_are_listed_with_reason_and_memories() {
     let place = with_three().await;
     insta::assert_snapshot!(place.run_ok(&["pending"]), @r"
     1	<time>	waiting	repetition	80	global/tea.md	both say that tea is liked
@@ -123,14 +123,14 @@ async fn what_waits_is_listed_with_reason_and_memories() {
     assert_eq!(place.json(&["status"])["pending"], 3);
     let status = place.run_ok(&["status"]);
     assert!(status.contains("pending    3 proposals wait: `lukasa pending`\n"), "{status}");
-    // The project is another one there.
+    // That folder belongs to another project.
     let elsewhere = place.path().join("tmp").display().to_string();
     assert_eq!(place.json(&["pending", "--project", &elsewhere])["proposals"][0]["id"], 1);
     assert_eq!(place.json(&["status", "--project", &elsewhere])["pending"], 1);
 }
 
 #[tokio::test]
-async fn nothing_waits_at_first() {
+async fn at_first_there_are_no_proposals() {
     let place = Sandbox::new();
     let ended = place.run(&["pending"]);
     assert_eq!((ended.status, ended.stdout.as_str()), (0, ""));
@@ -148,7 +148,7 @@ async fn nothing_waits_at_first() {
 }
 
 #[tokio::test]
-async fn one_is_shown_in_full() {
+async fn a_proposal_is_shown_in_full() {
     let place = with_three().await;
     let shown = |id: &str| {
         let text = place.run_ok(&["pending", "show", id]);
@@ -194,7 +194,7 @@ async fn one_is_shown_in_full() {
 }
 
 #[tokio::test]
-async fn several_are_accepted_each_on_its_own() {
+async fn several_proposals_are_accepted_separately() {
     let place = with_three().await;
     let ended = place.run(&["pending", "accept", "1", "3", "2"]);
     insta::assert_snapshot!(ended.shown(), @r"
@@ -223,7 +223,7 @@ async fn several_are_accepted_each_on_its_own() {
 }
 
 #[tokio::test]
-async fn a_rejected_one_is_gone() {
+async fn a_rejected_proposal_is_removed() {
     let place = with_three().await;
     insta::assert_snapshot!(place.run(&["pending", "reject", "1", "9"]).shown(), @r"
     status 1
@@ -244,7 +244,7 @@ async fn a_rejected_one_is_gone() {
 }
 
 #[tokio::test]
-async fn all_at_once_needs_consent_without_a_terminal() {
+async fn without_a_terminal_deciding_on_all_needs_a_flag() {
     let place = with_three().await;
     insta::assert_snapshot!(place.run(&["pending", "accept", "--all"]).shown(), @r"
     status 2
@@ -273,7 +273,7 @@ async fn all_at_once_needs_consent_without_a_terminal() {
 }
 
 #[tokio::test]
-async fn a_dream_says_how_many_wait() {
+async fn a_dream_shows_the_number_of_proposals() {
     let place = with_three().await;
     let ended = place.run(&["dream", "-y"]);
     assert!(ended.stderr.ends_with("proposals wait: `lukasa pending`\n"), "{ended:?}");
@@ -281,7 +281,7 @@ async fn a_dream_says_how_many_wait() {
 }
 
 #[test]
-fn what_a_remember_is_not_sure_of_waits_and_is_accepted() {
+fn an_uncertain_remember_becomes_a_proposal_that_is_accepted() {
     let place = Sandbox::new();
     let kept = "- Uses VS Code with vim keys\n- I switched from VS Code to Zed\n";
     place.create("global/a.md", "- Uses VS Code with vim keys\n");

@@ -1,7 +1,7 @@
-//! Files and folders that this person may not read or write, for people who are not root: every
-//! command says what cannot be used, nothing is lost, and all other memories are served.
+//! Tests of files and folders that the user may not read or write.
 //!
-//! As root the tests run the program as somebody else; permissions do not bind root.
+//! Every command must name the unusable file, lose nothing, and serve all other memories. Permissions do not bind root,
+//! so as root the tests run the program as another user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -15,10 +15,10 @@ use crate::daemon::{Daemon, HttpResponse, TOKEN};
 use crate::sandbox::{CommandOutput, Sandbox};
 use crate::served::McpServerProcess;
 
-/// Somebody whom no machine knows.
+/// A user id that no machine uses.
 const UNPRIVILEGED_UID: u32 = 23_456;
 
-/// A place of somebody who is not root.
+/// A sandbox of a user who is not root.
 struct UnprivilegedUser {
     sandbox: Sandbox,
     program: PathBuf,
@@ -33,7 +33,7 @@ impl UnprivilegedUser {
         if is_root {
             give(place.path(), UNPRIVILEGED_UID);
         }
-        // Where the tests were built, somebody else may not look.
+        // Another user may not read the build folder, so the program is copied.
         let program = place.path().join("lukasa");
         fs::copy(env!("CARGO_BIN_EXE_lukasa"), &program).unwrap();
         let person = Self { sandbox: place, program, is_root };
@@ -64,12 +64,12 @@ impl UnprivilegedUser {
         ended.stdout
     }
 
-    /// Runs what the machine must fail at, and says so in a way that helps.
+    /// Runs a command that must fail with a fault and a helpful message.
     fn fails(&self, args: &[&str]) {
         self.check_exit(args, (6, "storage_failed"));
     }
 
-    /// Runs what cannot be written, and says so in a way that helps.
+    /// Runs a command that must fail to write, with a helpful message.
     fn cannot_write(&self, args: &[&str]) {
         self.check_exit(args, (4, "read_only"));
     }
@@ -90,7 +90,7 @@ impl UnprivilegedUser {
         McpServerProcess::start_as(self.command(&["mcp", "--workspace-id", "w"]))
     }
 
-    /// Tells what a model is told.
+    /// Checks the refusal that a model receives.
     fn check_tool_refusal(&self, call: &Value, code: &str) {
         let mut served = self.served();
         let answer = served.call(call);
@@ -100,7 +100,7 @@ impl UnprivilegedUser {
         served.close_input();
     }
 
-    /// Asserts that `doctor` finds this.
+    /// Asserts that `doctor` reports this finding.
     fn check_finding(&self, finding: &str) {
         let ended = self.run(&["doctor"]);
         assert_eq!(ended.status, 1, "{}", ended.shown());
@@ -111,7 +111,7 @@ impl UnprivilegedUser {
         self.sandbox.home().join(below)
     }
 
-    /// Asserts that all is as it was laid out, and that everything works.
+    /// Asserts that nothing has changed and that everything works.
     fn check_healthy(&self) {
         for (path, text) in
             [("global/a.md", "the a\n"), ("global/d/b.md", "the b\n"), ("project/p.md", "the p\n")]
@@ -126,7 +126,7 @@ impl UnprivilegedUser {
     }
 }
 
-/// Gives all of it to somebody.
+/// Changes the owner of a folder and all its contents.
 fn give(path: &Path, to: u32) {
     chown(path, Some(to), Some(to)).unwrap();
     if path.is_dir() {
@@ -150,7 +150,7 @@ fn a_memory_that_cannot_be_read_is_named_and_hides_no_other() {
     let file = person.home("memory/a.md");
     let mut ways: Vec<(u32, u32)> = vec![(0o000, UNPRIVILEGED_UID)];
     if person.is_root {
-        // One that another account wrote for itself.
+        // A file that another user wrote with private permissions.
         ways.push((0o600, 0));
     }
     for (bits, owner) in ways {
@@ -160,7 +160,7 @@ fn a_memory_that_cannot_be_read_is_named_and_hides_no_other() {
         }
         person.fails(&["view", "global/a.md"]);
         person.fails(&["replace", "global/a.md", "the", "an"]);
-        // What cannot be read cannot be kept in history, so it is not removed either.
+        // History cannot store an unreadable file, so it is not deleted either.
         person.fails(&["rm", "-y", "global/a.md"]);
         person.fails(&["mv", "global/a.md", "global/c.md"]);
         let listed = person.done(&["ls"]);
@@ -237,7 +237,7 @@ fn a_root_that_cannot_be_written_is_served_for_reading() {
 }
 
 #[test]
-fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
+fn a_read_only_checkout_has_its_own_error_over_http() {
     let person = UnprivilegedUser::new();
     let root = person.sandbox.checkout().join(".lukasa/memory");
     let kept = person.sandbox.checkout().join("AGENTS.md");
@@ -267,7 +267,7 @@ fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
     let saved = json!({ "scope": "workspace", "mode": "append", "content": "a fact" });
     refused(&daemon.post("/workspace/memory", &saved), "permission denied");
 
-    // A model is told so as well.
+    // A model receives the same refusal.
     let create = json!({
         "command": "create", "path": "/memories/project/n.md", "file_text": "x",
     });
@@ -280,7 +280,7 @@ fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
     assert_eq!(task["error"]["cause"], "read_only", "{task}");
     assert!(task["error"]["details"].as_str().unwrap().starts_with(why), "{task}");
 
-    // The other scopes go on working.
+    // The other scopes still work.
     let made = daemon.ask("PUT", "/v1/memories/global/new.md").json(&json!({ "text": "x" }));
     assert_eq!(made.send().status, 201);
     person.done(&["rm", "-y", "global/new.md"]);
@@ -292,7 +292,7 @@ fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
 }
 
 #[test]
-fn a_daemon_for_programs_logs_what_failed_as_json() {
+fn a_daemon_in_json_mode_logs_errors_as_json() {
     let person = UnprivilegedUser::new();
     let file = person.home("memory/a.md");
     mode(&file, 0o000);
@@ -328,12 +328,12 @@ fn a_state_that_cannot_be_written_or_read_leaves_memories_to_be_viewed() {
         person.fails(&["rm", "-y", "global/d"]);
         person.fails(&["pin", "global/a.md"]);
         if folder_bits == 0o500 {
-            // What may be read is read.
+            // Readable files are still read.
             assert_eq!(person.done(&["log"]).lines().count(), 3);
         } else {
             person.fails(&["log"]);
         }
-        // It is not damaged, so nothing is set aside.
+        // The state is not damaged, so it is not moved away.
         person.check_finding("state-unavailable");
         person.fails(&["doctor", "--fix"]);
         person.check_tool_refusal(&view("/memories/global/a.md"), "ok");
@@ -424,12 +424,12 @@ fn a_root_that_cannot_be_read_hides_no_other() {
 }
 
 #[test]
-fn a_home_of_somebody_else_is_not_touched() {
+fn a_home_of_another_user_is_not_touched() {
     let person = UnprivilegedUser::new();
     let (home, mine) = (person.sandbox.home(), person.sandbox.path().join("mine"));
     fs::rename(&home, &mine).unwrap();
     fs::create_dir(&home).unwrap();
-    // As root it is root's; else a folder of our own stands for it, closed to ourselves.
+    // As root it belongs to root; otherwise it is an own folder without permissions.
     let (readable, closed) = if person.is_root { (0o755, 0o700) } else { (0o555, 0o000) };
     mode(&home, readable);
     assert_eq!(person.done(&["view", "project/p.md"]), "the p\n");
@@ -438,7 +438,7 @@ fn a_home_of_somebody_else_is_not_touched() {
     person.fails(&["replace", "project/p.md", "the", "a"]);
     person.check_finding("unwritable");
     assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
-    // Settings that cannot be read may say anything: screening, limits. So nothing is done.
+    // Unreadable settings may contain screening rules or limits, so the command does nothing.
     mode(&home, closed);
     for command in [&["ls"][..], &["view", "project/p.md"], &["create", "project/n.md", "x"]] {
         let ended = person.run(command);

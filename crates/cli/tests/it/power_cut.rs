@@ -1,9 +1,8 @@
-//! The power goes at random moments of the first seconds in which memories are written. After each cut, everything
-//! that was acknowledged is there.
+//! Tests of power cuts at random moments of the first seconds of writing: every acknowledged write must exist.
 //!
-//! As root, the home lies on a file system of its own in an image: a copy of the image, taken while the writer
-//! is stopped, is what a power cut leaves of a real disk. Where no image can be mounted, the files that were not
-//! synchronized are damaged as such a disk does it.
+//! As root, the home is on its own file system in an image. A copy of the image, taken while the writer is stopped, has
+//! the content of a real disk after a power cut. If no image can be mounted, files that were not synchronized are
+//! damaged instead.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,11 +19,11 @@ use crate::sandbox::Sandbox;
 use crate::served::McpServerProcess;
 use crate::storm::texts;
 
-/// How long after the first write the power goes at the latest, in milliseconds. A file system writes what was not
-/// synchronized after five seconds or later, and Lukasa synchronizes memories some seconds after the last write.
+/// The latest time of the power cut after the first write, in milliseconds. A file system writes unsynchronized data
+/// after five seconds or later, and Lukasa synchronizes memories some seconds after the last write.
 const CUTS: [usize; 5] = [50, 300, 1_000, 2_500, 6_500];
 
-/// What the home lies on.
+/// The storage of the home.
 enum Disk {
     /// An image with a file system.
     Image(PathBuf),
@@ -40,7 +39,7 @@ impl Disk {
         if made && mount_image(&image, &place.home()) { Self::Image(image) } else { Self::Folder }
     }
 
-    /// Does what a power cut does while a writer writes.
+    /// Simulates a power cut while a writer writes.
     fn cut(&self, place: &Sandbox, writer: McpServerProcess, dice: &mut Random) {
         match self {
             Self::Image(image) => {
@@ -56,7 +55,7 @@ impl Disk {
                 writer.kill();
                 for (name, text) in texts(&place.home().join("memory")) {
                     let file = place.home().join("memory").join(name);
-                    // What is older may be synchronized already, and nothing takes that away.
+                    // Older files may be synchronized already, so they stay undamaged.
                     let age = fs::metadata(&file).unwrap().modified().unwrap().elapsed();
                     if age.unwrap_or_default() > Duration::from_millis(500) {
                         continue;
@@ -89,7 +88,7 @@ fn mount_image(image: &Path, at: &Path) -> bool {
     succeeds("mount", &["-o", "loop", image.to_str().unwrap(), at.to_str().unwrap()])
 }
 
-/// Makes lock files look as if the machine had been started anew since.
+/// Changes the lock files as if the machine had been restarted since.
 fn restart(place: &Sandbox) {
     let Ok(locks) = fs::read_dir(place.home().join("state/locks")) else { return };
     for lock in locks {
@@ -101,7 +100,7 @@ fn restart(place: &Sandbox) {
     }
 }
 
-/// Writes until the power goes; returns what was acknowledged.
+/// Writes until the power cut; returns the acknowledged writes.
 fn write(
     writer: &mut McpServerProcess,
     until: Instant,

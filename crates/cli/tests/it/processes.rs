@@ -1,4 +1,4 @@
-//! Several programs at one root at the same time, and programs that are told to end while they write.
+//! Tests of several processes on one root at the same time, and of signals that end a process while it writes.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ fn insert(line: &str) -> serde_json::Value {
     json!({ "command": "insert", "path": SHARED, "insert_line": 0, "insert_text": line })
 }
 
-/// Returns the lines of the memory that all share, each of which must be there once.
+/// Returns the lines of the shared memory, and checks that each occurs once.
 fn lines(place: &Sandbox) -> BTreeSet<String> {
     let text = place.view("project/shared.md");
     let lines: BTreeSet<_> = text.lines().map(str::to_owned).collect();
@@ -29,7 +29,7 @@ fn lines(place: &Sandbox) -> BTreeSet<String> {
     lines
 }
 
-/// Returns the processes that another one started, those that ended and that it did not look at among them.
+/// Returns the child processes of a process, including ended ones that it has not reaped.
 pub(crate) fn children_of(parent: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc").unwrap() {
@@ -45,12 +45,12 @@ pub(crate) fn children_of(parent: u32) -> Vec<u32> {
 /// Returns the parent and the process group of a process; `None` if there is none.
 pub(crate) fn stat(id: u32) -> Option<(u32, u32)> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in parentheses may hold anything.
+    // The name in parentheses may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// Holds the root of the person's memories, as a process that writes there does; lets go when it is dropped.
+/// The file lock of the global root, held like by a writing process until it is dropped.
 pub(crate) fn hold_root(place: &Sandbox) -> (Box<dyn RootLock>, Runtime) {
     let root = RootDir::new(place.home(), &["memory"], Privacy::Private);
     let backend = LocalBackend::new(root, lock_file(place));
@@ -59,14 +59,14 @@ pub(crate) fn hold_root(place: &Sandbox) -> (Box<dyn RootLock>, Runtime) {
     (held, runtime)
 }
 
-/// The locks of a state folder, by what they are for.
+/// The locks of a state folder, by purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Locks {
     Roots,
     Lanes,
 }
 
-/// Holds locks as a process does that writes or has work there; lets go when they are dropped.
+/// Acquires locks as a writing process does; they are released when dropped.
 pub(crate) fn hold_locks(place: &Sandbox, which: Locks) -> Vec<File> {
     let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
     let paths = locks.map(|lock| lock.unwrap().path());
@@ -79,7 +79,7 @@ pub(crate) fn hold_locks(place: &Sandbox, which: Locks) -> Vec<File> {
     held.collect()
 }
 
-/// Returns the lock file of the one root that was written to.
+/// Returns the lock file of the only root that was written to.
 pub(crate) fn lock_file(place: &Sandbox) -> PathBuf {
     let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
     let locks: Vec<_> = locks.map(|lock| lock.unwrap().path()).collect();
@@ -143,11 +143,11 @@ fn a_server_sees_at_once_what_another_process_wrote() {
 }
 
 #[test]
-fn a_root_held_for_too_long_is_told_and_shown() {
+fn a_root_that_is_locked_too_long_is_reported() {
     let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let mut served = McpServerProcess::start(&place);
     let (mut held, _runtime) = hold_root(&place);
-    // It has written, so the lock file says who it is.
+    // It has written, so the lock file names its process.
     held.begin().unwrap();
     held.end(None).unwrap();
     let pid = std::process::id();
@@ -175,7 +175,7 @@ fn a_root_held_for_too_long_is_told_and_shown() {
 }
 
 #[test]
-fn a_server_told_to_end_while_it_writes_ends_cleanly() {
+fn a_signal_during_writes_ends_a_server_cleanly() {
     for signal in ["INT", "TERM"] {
         let place = Sandbox::with(&[("project/shared.md", "")]);
         let mut served = McpServerProcess::start(&place);
@@ -194,7 +194,7 @@ fn a_server_told_to_end_while_it_writes_ends_cleanly() {
         let done: BTreeSet<u64> = answers.iter().map(|answer| answer.id).collect();
         let acknowledged: BTreeSet<_> =
             asked.into_iter().filter(|(id, _)| done.contains(id)).map(|(_, line)| line).collect();
-        // It answers everything that it did, so what is there is what was acknowledged.
+        // It answers every write that it did, so the files equal the acknowledged writes.
         assert_eq!(lines(&place), acknowledged, "{signal}");
         let lock = fs::read_to_string(lock_file(&place)).unwrap();
         assert!(lock.ends_with(" resting\n"), "{lock}");
@@ -203,7 +203,7 @@ fn a_server_told_to_end_while_it_writes_ends_cleanly() {
 }
 
 #[test]
-fn a_command_told_to_end_leaves_all_or_nothing() {
+fn a_signal_leaves_the_write_of_a_command_complete_or_absent() {
     let place = Sandbox::with(&[("project/shared.md", "")]);
     let text = "- a line of some length\n".repeat(2_000);
     for (round, signal) in (0..40).zip(["INT", "TERM"].into_iter().cycle()) {
@@ -211,7 +211,7 @@ fn a_command_told_to_end_leaves_all_or_nothing() {
         let mut command = place.command(&["create", &path, &text]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        // From before the program has started to after it has ended.
+        // The signal comes at moments from before the start to after the end.
         delay_fault(Duration::from_millis(round));
         let pid = child.id().to_string();
         let sent = place.program("kill").args(["-s", signal, &pid]).status().unwrap();
@@ -235,7 +235,7 @@ fn a_command_told_to_end_leaves_all_or_nothing() {
 }
 
 #[test]
-fn an_import_told_to_end_leaves_all_or_nothing() {
+fn a_signal_leaves_an_import_complete_or_absent() {
     let place = Sandbox::new();
     let count = 600;
     fs::write(place.home().join("config.toml"), "files_max = 100000\n").unwrap();
@@ -252,7 +252,7 @@ fn an_import_told_to_end_leaves_all_or_nothing() {
         command.arg(&source).args(["--to", &target]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if round % 2 == 0 {
-            // In the middle of the commit: its first files are there.
+            // In the middle of the commit, when its first files exist.
             eventually(|| {
                 let is_over = child.try_wait().unwrap().is_some() || fs::read_dir(&folder).is_ok();
                 is_over.then_some(()).ok_or("no file of the import is there")
@@ -261,11 +261,11 @@ fn an_import_told_to_end_leaves_all_or_nothing() {
             delay_fault(Duration::from_millis(round * 40));
         }
         let pid = child.id().to_string();
-        // It may have ended by itself.
+        // It may have ended already.
         place.program("kill").args(["-s", "INT", &pid]).stderr(Stdio::null()).status().unwrap();
         let status = child.wait().unwrap().code();
         let found = fs::read_dir(&folder).map_or(0, Iterator::count);
-        // Told so before it listens for that, it ends as any program does.
+        // A signal before the handler is installed ends it by default.
         assert!(matches!(status, Some(130 | 0)) || (status.is_none() && found == 0), "{status:?}");
         assert!(found == 0 || found == count, "round {round}: {found} of {count} files");
         finished_late += usize::from(status == Some(130) && found == count);

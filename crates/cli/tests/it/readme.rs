@@ -1,4 +1,4 @@
-//! Examples that people copy from the README and from `docs/SETTINGS.md`: each is understood as it is printed.
+//! Tests that the examples in the README and in `docs/SETTINGS.md` work as printed.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn parsed(heading: &str, language: &str) -> Value {
 }
 
 #[test]
-fn every_client_is_given_a_server_that_starts() {
+fn every_example_for_a_client_starts_a_server() {
     for (client, language, key) in [
         ("Claude Code", "json", "mcpServers"),
         ("Codex CLI", "toml", "mcp_servers"),
@@ -73,7 +73,7 @@ fn every_client_is_given_a_server_that_starts() {
         let settings = parsed(client, language);
         let server = &settings[key]["lukasa"];
         assert_eq!(server["command"], "lukasa", "{client}");
-        // Where a client wants to be told the kind of the server, it is this one.
+        // If a client's settings name the kind of the server, it is this one.
         assert!(server["type"].is_null() || server["type"] == "stdio", "{client}");
         let args: Vec<&str> =
             server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
@@ -97,7 +97,7 @@ fn the_settings_are_understood() {
     let all = examples_of("docs/SETTINGS.md");
     let settings = all.iter().find(|one| one.heading == "All settings" && one.language == "toml");
     let text = &settings.unwrap().text;
-    // The one that is commented out as well.
+    // The commented-out example must be valid too.
     fs::write(place.home().join("config.toml"), text.replace("# \"secrets", "\"secrets")).unwrap();
     place.run_ok(&["ls"]);
 }
@@ -116,7 +116,7 @@ fn the_commands_of_the_start_and_of_completion_are_understood() {
 }
 
 #[test]
-fn a_client_that_is_given_the_daemon_is_let_in() {
+fn every_example_for_the_daemon_is_accepted() {
     let server = &parsed("Over HTTP", "json")["mcpServers"]["lukasa"];
     assert_eq!(server["type"], "http");
     let (place, daemon) = Daemon::in_new_sandbox();

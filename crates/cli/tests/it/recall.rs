@@ -1,4 +1,4 @@
-//! `lukasa recall`: what fits a prompt.
+//! Tests of `lukasa recall`.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn filled() -> Sandbox {
 }
 
 #[test]
-fn what_fits_is_shown_and_explained() {
+fn fitting_memories_are_shown_with_reasons() {
     let place = filled();
     let shown = place.run_ok(&["recall", "who", "is", "the", "harbour", "master?"]);
     assert_eq!(
@@ -33,7 +33,7 @@ fn what_fits_is_shown_and_explained() {
 }
 
 #[test]
-fn one_memory_is_enough_to_find_it() {
+fn recall_works_with_a_single_memory() {
     let place = Sandbox::new();
     place.create("project/ferry.md", "- The ferry to Brenn leaves from quay four.\n");
     let found = place.run_ok(&["recall", "where does the ferry leave?"]);
@@ -42,7 +42,7 @@ fn one_memory_is_enough_to_find_it() {
 }
 
 #[test]
-fn when_nothing_fits_that_is_said_and_the_status_tells_it() {
+fn without_a_result_a_message_and_a_status_report_it() {
     let place = filled();
     let nothing = place.run(&["recall", "what do penguins eat in winter?"]);
     assert_eq!((nothing.status, nothing.stdout.as_str()), (1, ""));
@@ -50,7 +50,7 @@ fn when_nothing_fits_that_is_said_and_the_status_tells_it() {
 }
 
 #[test]
-fn a_memory_does_not_reach_the_terminal() {
+fn a_memory_is_escaped_for_the_terminal() {
     let place = filled();
     let planted = "- The lighthouse lamp code is a\u{9b}31m bell \u{7}and more.\n";
     std::fs::write(place.checkout().join(".lukasa/memory/lamp.md"), planted).unwrap();

@@ -1,5 +1,5 @@
-//! An agent works in a worktree that is removed under it: the memories of the person stay at hand, and the missing
-//! project is named.
+//! Tests of an agent whose worktree is removed while it works: the global memories stay available, and errors name the
+//! missing project.
 
 use std::fs;
 use std::process::Command;
@@ -27,7 +27,7 @@ fn run(place: &Sandbox, args: &[&str], stdin: &str) -> CommandOutput {
 }
 
 #[test]
-fn the_command_line_serves_what_needs_no_project() {
+fn commands_that_need_no_project_still_work() {
     let place = Sandbox::new();
     place.create("global/tea.md", "- Bea drinks green tea at four.\n");
     place.create("project/plan.md", "- Ship in May.\n");
@@ -56,7 +56,7 @@ fn the_command_line_serves_what_needs_no_project() {
 }
 
 #[test]
-fn hooks_and_tools_serve_what_needs_no_project() {
+fn hooks_and_tools_that_need_no_project_still_work() {
     let place = Sandbox::new();
     place.create("global/tea.md", "- Bea drinks green tea at four.\n");
     place.create("project/plan.md", "- Ship the green release in May.\n");
@@ -73,7 +73,7 @@ fn hooks_and_tools_serve_what_needs_no_project() {
     for (hook, name) in [("user-prompt", "UserPromptSubmit"), ("session-start", "SessionStart")] {
         let shown = run(&place, &["hook", hook], &event(name));
         assert!(shown.stdout.contains("Bea drinks"), "{}", shown.shown());
-        // The folder of the hook itself is not meant.
+        // The session's folder is removed, not the folder of the hook process.
         let mut elsewhere = place.lukasa(&["hook", hook]);
         let other = place.run_command(elsewhere.write_stdin(event(name).replace("\"s\"", "\"t\"")));
         assert!(other.stdout.contains("Bea drinks"), "{}", other.shown());

@@ -1,4 +1,4 @@
-//! Background review through the doors that hosts use: turns over HTTP, with the daemon killed at any moment, and hooks.
+//! Tests of background reviews: turns over HTTP with a daemon that is killed at any moment, and hooks.
 
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,7 +12,7 @@ use crate::daemon::{Daemon, PATIENCE};
 use crate::hooks::{fixture, hook, prompted};
 use crate::sandbox::Sandbox;
 
-/// Turns of the conversation that is killed again and again, and between how many of them a review is due.
+/// Number of turns of the conversation during the kills, and of turns between two reviews.
 const TURNS: u64 = 100;
 const INTERVAL: u64 = 3;
 
@@ -31,7 +31,7 @@ fn reviews(daemon: &Daemon) -> Vec<Value> {
 }
 
 pub(crate) fn ended(daemon: &Daemon) -> Vec<Value> {
-    // What a hook queued because the daemon was too busy to answer is found at the daemon's next look.
+    // A hook queues a task itself if the daemon is too busy to answer; the daemon finds the task at its next poll.
     eventually(|| {
         let reviews = reviews(daemon);
         let has_ended = |one: &Value| one["status"] == "completed" || one["status"] == "failed";
@@ -71,10 +71,10 @@ fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
             daemon.kill();
             asked.join().unwrap();
             daemon = Daemon::start(&place);
-            // As a host does that goes on with a conversation: its first row may not have been written yet.
+            // Like a host that resumes a conversation, because its first row may not have been written yet.
             daemon.post("/v1/sessions", &json!({ "sessionId": "talk" }));
         }
-        // Whoever was not answered says it again.
+        // A request without an answer is sent again.
         let answer = daemon.post("/v1/sessions/talk/turns", &turn);
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.json()["turns"], number);
@@ -95,7 +95,7 @@ fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
 }
 
 #[test]
-fn what_a_review_saved_is_shown_to_people_everywhere() {
+fn the_result_of_a_review_is_shown_in_every_interface() {
     let add = |text: &str| {
         let arguments = json!({ "target": "user", "text": text, "evidence": ["m1"] });
         ModelReply::call("add_memory", arguments)
@@ -121,7 +121,7 @@ fn what_a_review_saved_is_shown_to_people_everywhere() {
     assert_eq!(review["kind"], "review");
     assert_eq!(review["result"]["summary"], "Saved 1 memory.");
     assert_eq!(review["result"]["leftOut"], json!({}));
-    // It can be asked for only in the list: nobody asks for a review.
+    // It is only in the list, because no caller can request a review.
     let id = review["taskId"].as_str().unwrap();
     assert_eq!(daemon.get(&format!("/workspace/memory/review/{id}")).status, 404);
     assert_eq!(daemon.post("/workspace/memory/review", &json!({})).status, 404);
@@ -137,7 +137,7 @@ fn what_a_review_saved_is_shown_to_people_everywhere() {
 }
 
 #[test]
-fn wrong_settings_are_told_with_their_line() {
+fn invalid_settings_are_reported_with_their_line() {
     let place = Sandbox::new();
     for (text, what) in [
         ("memory_review_interval = -1", "config.toml:1: invalid value: integer `-1`"),
@@ -155,12 +155,12 @@ fn wrong_settings_are_told_with_their_line() {
     }
 }
 
-/// Has an agent tell of a turn, as its hooks do.
+/// Sends the hook events of one turn of an agent.
 fn turn(place: &Sandbox, agent: &str, prompt: &str) {
     let said = hook(place, &["user-prompt", "--agent", agent], &prompted(place, agent, prompt));
     assert_eq!((said.status, said.stderr.as_str()), (0, ""));
     for _ in 0..2 {
-        // Some agents tell of an end twice.
+        // Some agents send the end of a turn twice.
         let ended = hook(place, &["stop", "--agent", agent], &fixture(place, agent, "stop"));
         assert_eq!((ended.status, ended.stdout.as_str()), (0, ""), "{agent}");
     }
@@ -177,7 +177,7 @@ fn hooks_alone_are_enough_for_a_review_by_the_rules() {
         let begun = Instant::now();
         let mut listed = place.run_ok(&["ls"]);
         while listed.is_empty() && begun.elapsed() < PATIENCE {
-            // On a busy machine a hook may end before the review; the next one goes on with it.
+            // On a busy machine a hook may end before the review, and the next hook continues it.
             hook(&place, &["stop", "--agent", agent], &fixture(&place, agent, "stop"));
             listed = place.run_ok(&["ls"]);
         }
@@ -188,7 +188,7 @@ fn hooks_alone_are_enough_for_a_review_by_the_rules() {
 }
 
 #[test]
-fn hooks_tell_a_daemon_and_a_transcript_is_read_where_the_agent_says_too_little() {
+fn hooks_send_turns_to_a_daemon_and_a_transcript_fills_gaps() {
     let server = ModelServer::scripted(vec![ModelReply::text("Nothing to save.")]).unwrap();
     let place = Sandbox::new();
     settings(&place, "memory_review_interval = 1", Some(&server));

@@ -1,4 +1,4 @@
-//! A place of its own for each test: a home, a checkout, and a way to run commands there.
+//! The sandbox of each test: a temporary home, a checkout, and functions that run commands there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::process::Command;
 use regex::Regex;
 use serde_json::Value;
 
-/// A home and a git checkout that nobody else has.
+/// A temporary home and git checkout.
 pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandOutput {
     pub(crate) status: i32,
@@ -31,7 +31,7 @@ impl Sandbox {
         place
     }
 
-    /// Makes one with memories, each a path and a text.
+    /// Creates a sandbox with memories, each a path and a text.
     pub(crate) fn with(memories: &[(&str, &str)]) -> Self {
         let place = Self::new();
         for (path, text) in memories {
@@ -40,27 +40,27 @@ impl Sandbox {
         place
     }
 
-    /// Where the project is.
+    /// Returns the folder of the project.
     pub(crate) fn checkout(&self) -> PathBuf {
         self.folder.path().join("app")
     }
 
-    /// Where memories of the person, state and settings are.
+    /// Returns the home: global memories, state and settings.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    /// Where temporary files go.
+    /// Returns the folder of temporary files.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.folder.path().join("tmp")
     }
 
-    /// The whole of it.
+    /// Returns the folder that contains everything.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Prepares any program to run here, with nothing of the environment but what it needs.
+    /// Prepares any program to run here, with a minimal environment.
     pub(crate) fn program(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -91,7 +91,7 @@ impl Sandbox {
         self.run_command(&mut self.lukasa(args))
     }
 
-    /// Runs a command line with something piped in.
+    /// Runs a command line with `stdin` as its input.
     pub(crate) fn run_with(&self, args: &[&str], stdin: &str) -> CommandOutput {
         self.run_command(self.lukasa(args).write_stdin(stdin))
     }
@@ -106,20 +106,20 @@ impl Sandbox {
         }
     }
 
-    /// Runs a command line that must succeed; returns what it prints.
+    /// Runs a command line that must succeed; returns its output.
     pub(crate) fn run_ok(&self, args: &[&str]) -> String {
         let ended = self.run(args);
         assert_eq!(ended.status, 0, "{args:?}: {}", ended.stderr);
         ended.stdout
     }
 
-    /// Makes a memory.
+    /// Creates a memory.
     pub(crate) fn create(&self, path: &str, text: &str) {
         let ended = self.run_with(&["create", path, "-"], text);
         assert_eq!(ended.status, 0, "{path}: {}", ended.stderr);
     }
 
-    /// Fails if the doctor finds anything wrong. What could be better, such as entries that repeat others, may be.
+    /// Fails if `doctor` finds a problem. Mere suggestions, such as repeated entries, are allowed.
     pub(crate) fn check_healthy(&self) {
         let told = self.run_ok(&["doctor"]);
         assert!(told.starts_with("nothing needs attention\n"), "{told:.2000}");
@@ -145,7 +145,7 @@ impl Sandbox {
         path.display().to_string()
     }
 
-    /// Replaces what differs from run to run: this place, its workspace and the time.
+    /// Replaces the values that differ from run to run: the sandbox, its workspace and the time.
     pub(crate) fn stable(&self, text: &str) -> String {
         let text = text.replace(&self.folder.path().display().to_string(), "<place>");
         let time = Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").unwrap();
@@ -156,7 +156,7 @@ impl Sandbox {
 }
 
 impl CommandOutput {
-    /// Returns all of it, for a snapshot.
+    /// Returns status and both outputs, for a snapshot.
     pub(crate) fn shown(&self) -> String {
         let Self { status, stdout, stderr } = self;
         let part = |name: &str, text: &str| match text {

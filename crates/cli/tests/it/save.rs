@@ -1,4 +1,4 @@
-//! `lukasa save`: one fact more in a context file.
+//! Tests of `lukasa save`, which adds a fact to a context file.
 
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
@@ -56,7 +56,7 @@ fn a_fact_can_be_edited_before_it_is_saved() {
 }
 
 #[test]
-fn the_file_that_is_there_is_added_to_and_no_line_twice() {
+fn a_fact_is_appended_to_an_existing_file_once() {
     let place = Sandbox::new();
     for file in ["QWEN.md", "GEMINI.md", "CLAUDE.md", "AGENTS.md"] {
         fs::write(place.checkout().join(file), "# Rules\n").unwrap();
@@ -77,7 +77,7 @@ fn the_file_that_is_there_is_added_to_and_no_line_twice() {
 }
 
 #[test]
-fn without_a_scope_both_files_are_named() {
+fn without_a_scope_the_error_names_both_files() {
     let place = Sandbox::new();
     insta::assert_snapshot!(place.run(&["save", "x"]).shown(), @r"
     status 2
@@ -90,7 +90,7 @@ fn without_a_scope_both_files_are_named() {
 }
 
 #[test]
-fn what_cannot_be_saved_is_said_and_nothing_is_made() {
+fn an_unusable_fact_is_refused_and_nothing_is_created() {
     let place = Sandbox::new();
     let save = |fact: &str| place.run(&["save", "--scope", "global", fact]);
     assert_eq!(save(" - ").status, 2);
@@ -111,7 +111,7 @@ fn what_cannot_be_saved_is_said_and_nothing_is_made() {
 }
 
 #[test]
-fn the_names_of_context_files_can_be_set() {
+fn the_names_of_context_files_are_a_setting() {
     let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), "[context]\nfile_names = 'CLAUDE.md'\n").unwrap();
     fs::write(place.checkout().join("AGENTS.md"), "# Rules\n").unwrap();
@@ -121,11 +121,11 @@ fn the_names_of_context_files_can_be_set() {
     assert_eq!(fs::read_to_string(place.checkout().join("AGENTS.md")).unwrap(), "# Rules\n");
 }
 
-/// How often a process is killed while it saves.
+/// The number of kills of a saving process.
 const KILLS: usize = 60;
 
 #[test]
-fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
+fn a_kill_leaves_whole_lines_and_every_acknowledged_fact() {
     let place = Sandbox::new();
     let seed = RandomState::new().hash_one("save");
     println!("the same moments again: {seed}");
@@ -137,7 +137,7 @@ fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
     let begun = Instant::now();
     place.run_ok(&["save", "--scope", "project", "second"]);
     fs::write(&file, head).unwrap();
-    // Files are written in the last part of the time that it takes.
+    // Files are written in the last part of the command's run time.
     let taken = usize::try_from(begun.elapsed().as_micros()).unwrap();
     let (mut expected, mut killed) = (head.to_owned(), 0);
     for number in 0..KILLS {

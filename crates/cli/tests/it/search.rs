@@ -1,4 +1,4 @@
-//! `grep`.
+//! Tests of `lukasa grep`.
 
 use crate::sandbox::Sandbox;
 
@@ -29,7 +29,7 @@ fn matches_are_lines_with_their_memory() {
 }
 
 #[test]
-fn json_has_one_match_a_line() {
+fn json_has_one_match_per_line() {
     insta::assert_snapshot!(with_memories().run_ok(&["grep", "npm", "--json"]), @r#"
     {"path":"/memories/global/a.md","line":1,"text":"uses pnpm","ranges":[[6,9]]}
     {"path":"/memories/global/a.md","line":2,"text":"never npm (yet)","ranges":[[6,9]]}
@@ -37,13 +37,13 @@ fn json_has_one_match_a_line() {
 }
 
 #[test]
-fn a_terminal_is_not_reached_through_a_match() {
+fn a_match_is_escaped_for_a_terminal() {
     let place = Sandbox::with(&[("global/a.md", "clear \u{1b}[2J\n")]);
     assert_eq!(place.run_ok(&["grep", "clear"]), "global/a.md:clear ^[[2J\n");
 }
 
 #[test]
-fn color_comes_when_it_is_asked_for() {
+fn color_is_printed_on_request() {
     let place = with_memories();
     let colored = place.run_ok(&["grep", "pnpm", "--color", "always"]);
     assert_eq!(colored.replace('\u{1b}', "^"), "^[36mglobal/a.md^[0m:uses ^[1m^[31mpnpm^[0m\n");

@@ -1,4 +1,4 @@
-//! `lukasa mcp` as a child process, with as many calls in flight as a test likes.
+//! A client of `lukasa mcp` as a child process, with any number of calls in flight.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// How long a test waits for an answer before it fails: longer than a command waits for a root.
+/// The time after which a missing answer fails a test; longer than a command waits for a root.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server and the pipes to it.
@@ -21,7 +21,7 @@ pub(crate) struct McpServerProcess {
     greeting: Value,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolAnswer {
     pub(crate) id: u64,
@@ -36,16 +36,16 @@ impl McpServerProcess {
         Self::start_as(place.command(&["mcp", "--workspace-id", "w"]))
     }
 
-    /// Starts a server by this command, and greets it.
+    /// Starts a server with this command, and initializes the session.
     pub(crate) fn start_as(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (messages, answers) = channel();
-        // Ends with the pipe.
+        // The thread ends when the pipe closes.
         std::thread::spawn(move || {
-            // A kill may leave half a line, which is no answer.
+            // A kill may leave a partial line, which is no answer.
             let lines = stdout.lines().map_while(Result::ok);
             lines
                 .filter_map(|line| serde_json::from_str(&line).ok())
@@ -63,7 +63,7 @@ impl McpServerProcess {
         served
     }
 
-    /// Returns what the server answered to the greeting.
+    /// Returns the server's answer to `initialize`.
     pub(crate) const fn greeting(&self) -> &Value {
         &self.greeting
     }
@@ -88,7 +88,7 @@ impl McpServerProcess {
         }
     }
 
-    /// Sends a request and waits for its answer, whole.
+    /// Sends a request and waits for its complete answer.
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         loop {
@@ -109,7 +109,7 @@ impl McpServerProcess {
         ToolAnswer::parse(&self.message()).unwrap()
     }
 
-    /// Sends a call and waits for what it comes to; no other may be in flight.
+    /// Sends a call and waits for its result; no other call may be in flight.
     pub(crate) fn call(&mut self, arguments: &Value) -> ToolAnswer {
         let id = self.ask(arguments);
         let answer = self.answer();
@@ -117,7 +117,7 @@ impl McpServerProcess {
         answer
     }
 
-    /// Sends a call that must be done.
+    /// Sends a call that must succeed.
     pub(crate) fn done(&mut self, arguments: &Value) {
         let answer = self.call(arguments);
         assert_eq!(answer.code, "ok", "{arguments}: {}", answer.text);
@@ -128,14 +128,14 @@ impl McpServerProcess {
         self.done(&json!({ "command": "create", "path": path, "file_text": text }));
     }
 
-    /// Kills the server as `kill -9` does; returns the answers that had been given and not read.
+    /// Kills the server as `kill -9` does; returns the answers that were sent but not read.
     pub(crate) fn kill(mut self) -> Vec<ToolAnswer> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.answers.iter().filter_map(|message| ToolAnswer::parse(&message)).collect()
     }
 
-    /// Kills the process that was started, and not those that it has started.
+    /// Kills only the server process, not its children.
     pub(crate) fn kill_parent_only(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -159,14 +159,14 @@ impl McpServerProcess {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for the end of the server; returns how it ended and the answers not read.
+    /// Waits for the end of the server; returns its exit status and the unread answers.
     pub(crate) fn end(mut self) -> (ExitStatus, Vec<ToolAnswer>) {
         let answers =
             self.answers.iter().filter_map(|message| ToolAnswer::parse(&message)).collect();
         (self.child.wait().unwrap(), answers)
     }
 
-    /// Leaves as a client does, by closing the pipe.
+    /// Closes the pipe, as a client does at its end.
     pub(crate) fn close_input(mut self) {
         drop(self.stdin.take());
         let (status, answers) = self.end();

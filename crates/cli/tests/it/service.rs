@@ -1,4 +1,4 @@
-//! `lukasa service`: what it writes is what the service managers understand, and nothing else is touched.
+//! Tests of `lukasa service`: service managers accept its files, and it touches nothing else.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::sandbox::{CommandOutput, Sandbox};
 
 const UNIT: &str = ".config/systemd/user/lukasa.service";
 
-/// Returns what systemd has to say against a unit: nothing, if it is as it should be.
+/// Returns the errors that systemd reports for a unit; empty if it is valid.
 fn complaints(place: &Sandbox, unit: &Path) -> String {
     let mut verify = place.program("systemd-analyze");
     verify.env("XDG_RUNTIME_DIR", place.temporary()).args(["--user", "verify"]).arg(unit);
@@ -41,7 +41,7 @@ fn systemd_understands_the_unit() {
     ");
     let unit = place.home().join(UNIT);
     assert_eq!(complaints(&place, &unit), "");
-    // It does complain about what is wrong.
+    // The check reports an invalid unit.
     let text = fs::read_to_string(&unit).unwrap();
     let wrong = place.path().join("wrong.service");
     fs::write(&wrong, text.replace("LockPersonality=yes", "LockPersonality=perhaps")).unwrap();
@@ -49,7 +49,7 @@ fn systemd_understands_the_unit() {
 }
 
 #[test]
-fn what_the_unit_starts_is_a_daemon_for_the_folder_in_which_it_was_installed() {
+fn the_unit_starts_a_daemon_for_the_folder_of_its_installation() {
     let place = Sandbox::new();
     place.run_ok(&["service", "install", "--", "--port", "0", "--json"]);
     let text = fs::read_to_string(place.home().join(UNIT)).unwrap();
@@ -109,7 +109,7 @@ fn launchd_understands_the_agent() {
 }
 
 #[test]
-fn it_is_there_and_it_is_gone() {
+fn install_creates_the_service_and_uninstall_removes_it() {
     let place = Sandbox::new();
     let unit = place.home().join(UNIT);
     let run = |args: &[&str]| place.run(&[&["service"], args].concat());
@@ -130,7 +130,7 @@ fn it_is_there_and_it_is_gone() {
     assert_eq!(place.stable(&written), dry.stdout);
     place.run_ok(&["service", "install", "--", "--no-tasks"]);
     assert!(fs::read_to_string(&unit).unwrap().contains("\"--no-tasks\""), "it is replaced");
-    // What `systemctl enable` makes.
+    // The link that `systemctl enable` creates.
     let link = unit.parent().unwrap().join("default.target.wants/lukasa.service");
     fs::create_dir(link.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(&unit, &link).unwrap();
@@ -147,7 +147,7 @@ fn it_is_there_and_it_is_gone() {
 }
 
 #[test]
-fn what_is_not_ours_or_not_understood_is_refused() {
+fn foreign_or_unparsable_units_are_refused() {
     let place = Sandbox::new();
     let check = |args: &[&str], status: i32, told: &str| {
         let ended = place.run(&[&["service"], args].concat());

@@ -1,4 +1,4 @@
-//! `config.toml`, environment and flags.
+//! Tests of settings: `config.toml`, environment and flags.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ fn set(place: &Sandbox, text: &str) {
 }
 
 #[test]
-fn a_mistake_in_the_settings_stops_every_command_and_is_named() {
+fn an_invalid_setting_stops_every_command_and_is_named() {
     let place = Sandbox::new();
     set(&place, "files_max = 10\nfile_max = 3\n");
     insta::assert_snapshot!(place.run(&["ls"]).shown(), @"
@@ -105,10 +105,10 @@ fn a_refusal_says_how_to_let_the_text_pass_once_or_always() {
     warning: line 1 matches the screening rule `secrets.aws-access-key`
     created global/once.md (change 1)
     ");
-    // Once: the next text is looked at anew, an edit elsewhere in this one is not.
+    // Once: the next text is screened again, but not an edit elsewhere in this one.
     assert_eq!(place.run(&["create", "global/again.md", &key]).status, 4);
     place.run_ok(&["insert", "global/once.md", "1", "more"]);
-    // Always: the digest that the refusal names, and no other value of the rule.
+    // Always: only the digest that the refusal names, and no other value of the rule.
     let refused = place.run(&["create", "global/k.md", &key, "--json"]);
     let error: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap();
     let help = error["error"]["help"].as_str().unwrap();
@@ -120,7 +120,7 @@ fn a_refusal_says_how_to_let_the_text_pass_once_or_always() {
 }
 
 #[test]
-fn a_rule_is_answered_for_by_every_command_that_writes() {
+fn every_writing_command_can_let_a_rule_pass() {
     let place = Sandbox::new();
     let key = ["AK", "IA", "QYLPMN5HHHFPZAM2"].concat();
     place.create("global/a.md", "x\n");

@@ -1,4 +1,4 @@
-//! Help, completions, manual pages, references, pipes.
+//! Tests of the command line itself: help, completions, manual pages, references and pipes.
 
 use std::fs;
 use std::io::Read;
@@ -110,7 +110,7 @@ fn the_help_lists_the_flags_after_the_commands() {
 }
 
 #[test]
-fn without_a_command_a_start_is_shown() {
+fn without_a_command_first_steps_are_shown() {
     let place = Sandbox::new();
     let ended = place.run(&[]);
     insta::assert_snapshot!(ended.shown(), @"
@@ -156,7 +156,7 @@ fn the_verbs_of_the_tool_and_of_other_programs_are_understood() {
 }
 
 #[test]
-fn color_that_is_asked_for_is_given_to_a_pipe_too() {
+fn requested_color_is_written_to_a_pipe_too() {
     let place = Sandbox::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
     place.run_ok(&["pin", "global/a.md"]);
     for words in
@@ -199,7 +199,7 @@ fn completions_are_understood_by_their_shells() {
     let place = Sandbox::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.run_ok(&["completions", shell]);
-        // It asks the very program that printed it.
+        // The script asks the same program that printed it.
         assert!(script.contains(env!("CARGO_BIN_EXE_lukasa")), "{shell}: {script}");
         assert!(script.contains("COMPLETE"), "{shell}: {script}");
     }
@@ -210,7 +210,7 @@ fn completions_are_understood_by_their_shells() {
 }
 
 #[test]
-fn manual_pages_are_there_for_every_command() {
+fn every_command_has_a_manual_page() {
     let place = Sandbox::new();
     let page = place.run_ok(&["man"]);
     assert!(page.contains(".TH lukasa 1"), "{page}");
@@ -245,7 +245,7 @@ fn references_are_markdown() {
 }
 
 #[test]
-fn a_reader_that_has_enough_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let place = Sandbox::new();
     place.create("global/a.md", &"a line of text\n".repeat(6000));
     let mut child = place
@@ -255,7 +255,7 @@ fn a_reader_that_has_enough_is_no_failure() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Ninety thousand bytes do not fit a pipe: the command is writing when its reader goes.
+    // Ninety thousand bytes do not fit into a pipe, so the command still writes when the reader closes it.
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 4]).unwrap();
     drop(stdout);

@@ -1,4 +1,4 @@
-//! `status` and `doctor`.
+//! Tests of `lukasa status` and `lukasa doctor`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use crate::sandbox::{Sandbox, pretty};
 
 #[test]
-fn the_status_tells_where_memories_are() {
+fn the_status_shows_the_folders_of_memories() {
     let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let mut status = place.json(&["status"]);
     status["state"]["database_bytes"] = "<bytes>".into();
@@ -65,7 +65,7 @@ fn the_status_tells_where_memories_are() {
 }
 
 #[test]
-fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
+fn the_status_shows_the_condition_of_the_next_scheduled_dream() {
     let place = Sandbox::with(&[("global/a.md", "a\n")]);
     fs::write(place.home().join("config.toml"), "[dream]\nschedule = true\n").unwrap();
     let text = place.run_ok(&["status"]);
@@ -87,7 +87,7 @@ fn a_healthy_place_needs_no_attention() {
 }
 
 #[test]
-fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() {
+fn merge_leftovers_need_attention_and_suggestions_do_not() {
     let place = Sandbox::new();
     place.create("project/c.md", "---\ndescription: x\n---\n- I keep bees in the garden\n");
     place.create(
@@ -110,13 +110,52 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
         without a description, a memory is listed with its first line: project/d.md
     ");
     let root = place.checkout().join(".lukasa/memory");
-    fs::write(root.join("a.md"), "    assert!(many.contains("line 5 repeats line 4, and 28 more lines repeat others; "));
+    fs::write(root.join("a.md"), "<<<<<<< HEAD\n- one\n=======\n- two\n>>>>>>> main\n").unwrap();
+    fs::write(root.join("b.md"), "---\nname: b\n---\n\n---\ndescription: c\n---\n- x\n").unwrap();
+    let ended = place.run(&["doctor"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 1
+    --- stdout
+    conflict-marker project/a.md
+        line 1 begins a merge conflict that was not resolved; keep what is right and remove its markers
+    second-frontmatter project/b.md
+        line 5 begins a second block of frontmatter, which is read as text; move its fields into the first
+
+    hints:
+    repeated-entry project/d.md
+        line 1 repeats line 4 of /memories/project/c.md, and 1 more lines repeat others; `lukasa dream` merges repeated entries
+    unquoted-value project/e.md
+        frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
+    missing-description 1 memory
+        without a description, a memory is listed with its first line: project/d.md
+    ");
+    let found = place.run(&["doctor", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+    let kinds = |field: &str| {
+        let all = found[field].as_array().unwrap().iter();
+        all.map(|one| one["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("findings"), ["conflict-marker", "second-frontmatter"]);
+    assert_eq!(kinds("advice"), ["missing-description", "repeated-entry", "unquoted-value"]);
+    for number in 0..12 {
+        place.create(&format!("global/{number}.md"), "- x\n- y\n");
+    }
+    let many = place.run(&["doctor"]).stdout;
+    assert!(many.contains("missing-description 13 memories\n"), "{many}");
+    assert!(many.contains("global/7.md and 3 more\n"), "{many}");
+    // The output stays short even with many repeated entries.
+    for number in 0..25 {
+        let text = "---\ndescription: x\n---\n".to_owned() + &"- the same again\n".repeat(30);
+        place.create(&format!("global/log-{number}.md"), &text);
+    }
+    let many = place.run(&["doctor"]).stdout;
+    assert!(many.contains("line 5 repeats line 4, and 28 more lines repeat others; "));
     assert!(many.contains("and 7 more; `lukasa doctor --json` lists all\n"), "{many}");
     assert!(many.lines().count() < 60, "{many}");
 }
 
 #[test]
-fn what_needs_attention_is_named_and_fails() {
+fn doctor_names_problems_and_fails() {
     let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let root = place.checkout().join(".lukasa/memory");
     symlink("/etc/passwd", root.join("link.md")).unwrap();
@@ -140,9 +179,9 @@ fn what_needs_attention_is_named_and_fails() {
     assert!(place.run_ok(&["status"]).contains("3 findings; `lukasa doctor` shows details"));
 }
 
-/// Nobody, root included, makes a folder where there is a file.
+/// A file in place of the folder prevents its creation even for root.
 #[test]
-fn a_memory_is_viewed_without_a_word_where_no_state_can_be_made() {
+fn a_memory_is_viewed_without_a_warning_if_no_state_can_be_created() {
     let place = Sandbox::new();
     fs::create_dir_all(place.checkout().join(".lukasa/memory")).unwrap();
     fs::write(place.checkout().join(".lukasa/memory/a.md"), "hello\n").unwrap();
@@ -167,7 +206,7 @@ fn a_memory_is_viewed_without_a_word_where_no_state_can_be_made() {
 }
 
 #[test]
-fn an_unreadable_state_is_told_and_memories_are_not_lost() {
+fn an_unreadable_state_is_reported_and_memories_are_not_lost() {
     let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let state = place.json(&["status"])["state"]["file"].as_str().unwrap().to_owned();
     let state = state.replace("<place>", &place.path().display().to_string());
@@ -184,16 +223,16 @@ fn an_unreadable_state_is_told_and_memories_are_not_lost() {
     let shown = old.replace(&place.path().display().to_string(), "<place>");
     assert!(status.contains(&format!("damaged and set aside: {shown}\n")), "{status}");
     assert_eq!(place.json(&["status"])["state"]["set_aside"], serde_json::json!([shown]));
-    // Nothing was copied or changed on the way.
+    // The command copied and changed nothing.
     assert!(fs::read_to_string(&old).unwrap().starts_with("this is no database"));
 }
 
 #[test]
-fn a_damaged_state_is_mended_on_request() {
+fn a_damaged_state_is_repaired_on_request() {
     let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let state = place.home().join("state/lukasa.db");
     let mut bytes = fs::read(&state).unwrap();
-    // The page after the first: a table of some kind.
+    // The second page of the database, which belongs to a table.
     bytes[4096..6000].fill(0xff);
     fs::write(&state, bytes).unwrap();
     let ended = place.run(&["doctor", "--fix"]);

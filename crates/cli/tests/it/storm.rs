@@ -1,4 +1,4 @@
-//! Many processes write to one root at once, to the same memories and to their own.
+//! Tests of many processes that write to one root at once, to shared memories and to their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,17 +13,17 @@ use crate::served::McpServerProcess;
 const PROCESSES: usize = 8;
 const WRITES: usize = 1_000;
 
-/// How many calls each process has in flight.
+/// Calls in flight of each process.
 const IN_FLIGHT: usize = 4;
 
-/// How many processes are stopped now and then, and how many memories each of them makes.
+/// Number of processes that are stopped now and then, and of memories that each creates.
 const STOPPED: usize = 3;
 const STOPPED_WRITES: usize = 100;
 
-/// How many memories all processes insert into.
+/// Number of memories that all processes insert into.
 const SHARED: usize = 4;
 
-/// Of ten writes of a process: one makes a memory, three edit one that is its own, six insert into
+/// Returns a write of a process. Of ten writes, one creates a memory, three edit an own memory, and six insert into
 /// shared ones.
 fn write(process: usize, number: usize) -> Value {
     let name = format!("{process}-{number}");
@@ -57,7 +57,7 @@ fn slots(word: &str) -> String {
     numbers.map(|number| ["slot ", &number.to_string(), " is ", word, "\n"].concat()).collect()
 }
 
-/// Does all writes of one process; each must be done.
+/// Runs all writes of one process; each must succeed.
 fn run_writer(place: &Sandbox, process: usize) {
     let mut served = McpServerProcess::start(place);
     for number in 0..WRITES + IN_FLIGHT {
@@ -90,12 +90,12 @@ pub(crate) fn texts(root: &Path) -> BTreeMap<String, String> {
     texts
 }
 
-/// How long a person waits at most for a look while a writer of the root is stopped.
+/// The longest wait of a reader while a writer of the root is stopped.
 const READ_WAIT_MAX: Duration = Duration::from_secs(5);
 
 #[test]
 fn writers_that_are_stopped_now_and_then_lose_nothing_and_keep_no_reader_waiting() {
-    // All begin at once where nothing is there yet, so that the first moments of the root are part of it.
+    // All start at once without a root, so that its creation is tested too.
     let place = Sandbox::new();
     let each = |process: usize| {
         let mut served = McpServerProcess::start(&place);
@@ -107,7 +107,7 @@ fn writers_that_are_stopped_now_and_then_lose_nothing_and_keep_no_reader_waiting
             }));
             if number % 25 == 7 {
                 served.signal("STOP");
-                // What is looked at is as it is, whatever the stopped one holds.
+                // A reader sees complete files, whichever lock the stopped process holds.
                 for args in [&["context"][..], &["ls"], &["recall", "what was written by whom?"]] {
                     let begun = Instant::now();
                     let ended = place.run(args);
@@ -174,7 +174,7 @@ fn eight_processes_write_a_thousand_times_each_and_nothing_is_lost_or_torn() {
         .collect();
     expected.extend((0..PROCESSES).map(|p| (format!("own-{p}.md"), slots("taken"))));
     assert!(found == expected, "a file is missing, torn or left over: {:?}", found.keys());
-    // Asking for the log would record what is on the disk and not in history as an outside edit.
+    // `log` would record files that history does not have as an external edit.
     let log = place.run_ok(&["log", "--json", "-n", "100000"]);
     assert_eq!(log.lines().count(), SHARED + PROCESSES + PROCESSES * WRITES);
     place.check_healthy();

@@ -1,4 +1,4 @@
-//! `remember`, `forget`, `dream` and `tasks`.
+//! Tests of `lukasa remember`, `forget`, `dream` and `tasks`.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -18,7 +18,7 @@ fn stable(text: &str) -> String {
 }
 
 #[test]
-fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
+fn a_text_goes_to_its_place_and_is_undone_as_one_change() {
     let place = Sandbox::new();
     let ended = place.run(&["remember", "I keep bees"]);
     insta::assert_snapshot!(stable(&ended.shown()), @r"
@@ -35,7 +35,7 @@ fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
 }
 
 #[test]
-fn json_says_what_was_done() {
+fn json_has_the_result_of_a_task() {
     let place = Sandbox::new();
     let told = |args: &[&str]| stable(&place.run_ok(&[args, &["--json"]].concat()));
     insta::assert_snapshot!(told(&["remember", "--scope", "project", "The pier gate opens at six"]), @r#"{"summary":"Saved to the project memories: 1 new, 0 updated, 0 known already.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"added","summary":"The pier gate opens at six"}],"proposals":0,"paths":["/memories/project/project/pier-gate-opens-six.md"],"task":"remember-<id>"}"#);
@@ -65,7 +65,7 @@ fn a_text_may_be_piped_and_may_not_be_blank() {
 }
 
 #[test]
-fn a_rehearsal_shows_the_difference_and_changes_nothing() {
+fn a_dry_run_shows_the_difference_and_changes_nothing() {
     let place = Sandbox::new();
     place.create("project/a.md", "- The pier gate opens at six\n- Gates are green\n");
     place.create("project/a-2.md", "- the pier gate opens at six.\n");
@@ -117,7 +117,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_done_has_its_status() {
+fn a_failed_task_has_its_exit_status() {
     let place = Sandbox::new();
     let secret = "the key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
     let check = |args: &[&str], status: i32, expected: &str| {
@@ -138,7 +138,7 @@ fn what_cannot_be_done_has_its_status() {
 }
 
 #[test]
-fn what_is_over_is_not_taken_back() {
+fn an_ended_task_cannot_be_cancelled() {
     let place = Sandbox::new();
     let done = place.json(&["remember", "I keep bees"]);
     let task = done["task"].as_str().unwrap();
@@ -148,12 +148,12 @@ fn what_is_over_is_not_taken_back() {
     assert_eq!(place.run_ok(&["ls"]).lines().count(), 1);
 }
 
-/// Returns the tasks of a place, latest first.
+/// Returns the tasks of a sandbox, latest first.
 fn tasks(place: &Sandbox) -> Vec<Value> {
     place.json(&["tasks"])["tasks"].as_array().unwrap().clone()
 }
 
-/// Returns the tasks that history has a change of, each as often as it has one.
+/// Returns the task of each change in history that has one.
 fn changed(place: &Sandbox) -> Vec<String> {
     let log = place.run_ok(&["log", "--json", "-n", "1000"]);
     let changes = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -185,7 +185,7 @@ fn many_at_once_are_done_one_after_the_other() {
 }
 
 #[test]
-fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
+fn a_task_waits_for_another_process_and_a_signal_cancels_it() {
     let place = Sandbox::new();
     place.run_ok(&["remember", "I keep bees"]);
     let held = hold_locks(&place, Locks::Lanes);
@@ -204,7 +204,7 @@ fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
     assert!(place.program("kill").args(["-s", "INT", &pid]).status().unwrap().success());
     assert_eq!(one.wait().unwrap().code(), Some(130));
     assert_eq!(tasks(&place)[0]["error"]["code"], "cancelled");
-    // Another one is taken back by hand.
+    // Another task is cancelled with the command.
     let mut two = waiting("I keep hens");
     let id = tasks(&place)[0]["task"].as_str().unwrap().to_owned();
     assert!(place.run_ok(&["tasks", "--cancel", &id, "--json"]).contains(r#""code":"cancelled""#));
@@ -219,7 +219,7 @@ fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
 #[test]
 fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
     let place = Sandbox::new();
-    // How long it takes when nobody kills it.
+    // The duration without a kill.
     let started = Instant::now();
     place.run_ok(&["remember", "--scope", "project", "The slipway is north of the pier"]);
     let whole = started.elapsed();
@@ -234,11 +234,11 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
             .spawn()
             .unwrap();
         delay_fault(whole * kill / kills + Duration::from_millis(1));
-        // It may be done already.
+        // The task may be done already.
         drop(child.kill());
         child.wait().unwrap();
     }
-    // The next one does what is left.
+    // The next command finishes the remaining work.
     place.run_ok(&["remember", "--scope", "project", "The crane is south of the pier"]);
     let deadline = Instant::now() + Duration::from_mins(1);
     while tasks(&place)
@@ -260,7 +260,7 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
 }
 
 #[test]
-fn a_full_scope_is_told_by_its_own_code_and_nothing_beside_it() {
+fn a_full_scope_has_its_own_code() {
     let place = Sandbox::new();
     std::fs::write(place.home().join("config.toml"), "files_max = 1\n").unwrap();
     assert_eq!(place.run_with(&["create", "global/a.md"], "- x\n").status, 0);

@@ -1,4 +1,4 @@
-//! What a person at a terminal sees; `script` lends one.
+//! Tests of the output in a terminal, which the program `script` provides.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -49,7 +49,7 @@ impl TerminalSession {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Returns the exit status and all that was on the screen.
+    /// Returns the exit status and the whole screen output.
     fn end(mut self) -> (i32, String) {
         let stdout = self.child.stdout.as_mut().unwrap();
         stdout.read_to_end(&mut self.bytes).unwrap();
@@ -59,7 +59,7 @@ impl TerminalSession {
     }
 }
 
-/// Replaces what differs from run to run: times and the ids of tasks.
+/// Replaces the values that differ from run to run: times and the ids of tasks.
 fn stable(place: &Sandbox, screen: &str) -> String {
     let time = Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.*\((now|\d+s)\)").unwrap();
     let id = Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap();
@@ -93,7 +93,7 @@ fn a_listing_has_columns_and_color() {
 }
 
 #[test]
-fn a_terminal_does_not_obey_a_memory() {
+fn escape_sequences_of_a_memory_do_not_reach_a_terminal() {
     let place = Sandbox::new();
     fs::create_dir_all(place.home().join("memory")).unwrap();
     let text = "clear \u{1b}[2J bell \u{7} hidden\u{200b}word \u{202e}reversed\n";
@@ -104,7 +104,7 @@ fn a_terminal_does_not_obey_a_memory() {
 }
 
 #[test]
-fn a_long_text_goes_through_the_pager_unless_it_shall_not() {
+fn a_long_text_goes_through_the_pager_unless_disabled() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     let paged = |line: &str, pager: &str| {
         let mut command = in_terminal(&place, line);
@@ -138,7 +138,7 @@ fn a_folder_is_deleted_after_a_yes() {
 }
 
 #[test]
-fn the_last_change_is_shown_before_it_is_taken_back() {
+fn the_last_change_is_shown_before_its_undo() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     place.run_ok(&["replace", "global/a.md", "one", "two"]);
     let answer = |keys: &str| {
@@ -176,7 +176,7 @@ fn the_last_change_is_shown_before_it_is_taken_back() {
 }
 
 #[test]
-fn what_a_task_would_take_away_is_shown_before_it_is_done() {
+fn the_removals_of_a_task_are_shown_before_it_runs() {
     let place = Sandbox::new();
     place.create("global/a.md", "- I keep bees\n- I drink tea\n");
     place.create("global/a-2.md", "- I keep  bees.\n");
@@ -210,7 +210,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     `lukasa undo --task forget-<id>` takes it back
     ");
     assert_eq!(place.view("global/a.md"), "- I keep bees\n");
-    // Where it is not clear what is meant, a person chooses.
+    // If several entries fit, the person chooses.
     place.create("global/pier.md", "- The gate opens at six\n- The gate is green\n");
     let choose = |keys: &str| {
         let mut session =
@@ -232,12 +232,12 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     `lukasa undo --task forget-<id>` takes it back
     ");
     assert_eq!(place.view("global/pier.md"), "- The gate opens at six\n");
-    // Where nothing would go, nothing is asked.
+    // Without removals there is no question.
     assert_eq!(run(&place, "lukasa forget tea").0, 1);
 }
 
 #[test]
-fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
+fn a_text_with_a_secret_is_saved_or_edited_again_by_choice() {
     let place = Sandbox::new();
     let secret =
         r#"test -e again && echo fine > "$1" || printf '%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
@@ -301,9 +301,9 @@ fn ctrl_c_at_a_question_changes_nothing() {
 }
 
 #[test]
-fn what_takes_long_shows_what_it_does_until_it_is_done() {
+fn a_long_command_shows_its_progress() {
     let place = Sandbox::with(&[("global/a.md", "a")]);
-    // Somebody holds the root, so that the command has to wait.
+    // The lock of the root is held, so that the command must wait.
     let held = hold_root(&place);
     let mut session = TerminalSession::begin(in_terminal(&place, "lukasa create global/b.md b"));
     session.wait_for("writing");
@@ -314,7 +314,7 @@ fn what_takes_long_shows_what_it_does_until_it_is_done() {
 }
 
 #[test]
-fn who_does_not_say_where_a_fact_goes_is_asked() {
+fn without_a_scope_the_terminal_asks_for_it() {
     let place = Sandbox::new();
     let save = |key: &str| {
         let mut session = TerminalSession::begin(in_terminal(&place, "lukasa save tea"));
@@ -342,7 +342,7 @@ fn an_archive_is_not_printed_on_a_terminal() {
 }
 
 #[test]
-fn an_edit_that_is_ended_leaves_no_file_behind() {
+fn an_interrupted_edit_leaves_no_file_behind() {
     let place = Sandbox::with(&[("global/a.md", "one\n")]);
     let (begun, go) = (place.path().join("begun"), place.path().join("go"));
     for pipe in [&begun, &go] {
@@ -362,7 +362,7 @@ fn an_edit_that_is_ended_leaves_no_file_behind() {
 }
 
 #[test]
-fn an_agent_is_told_only_after_a_yes() {
+fn settings_of_an_agent_are_written_only_after_a_yes() {
     let place = Sandbox::new();
     let file = place.home().join(".config/Code/User/mcp.json");
     for (answer, status, written) in [("n\n", 1, false), ("y\n", 0, true)] {

@@ -1,4 +1,4 @@
-//! The workspaces of a host: on the command line and over HTTP.
+//! Tests of the list of workspaces, on the command line and over HTTP.
 
 use std::fs;
 

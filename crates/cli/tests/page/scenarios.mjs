@@ -1,4 +1,4 @@
-// What a person does on the page, in a real browser.
+// The scenarios of the page tests: actions of a person in a real browser.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, AxeBuilder, Daemon, check, done, open, run } from './world.mjs';
@@ -143,7 +143,7 @@ const scenarios = {
     await settled('cdabe');
     // A folder is deleted as a whole, and comes back as a whole.
     await page.getByRole('button', { name: 'Clear' }).click();
-    // Only under a pointer it is there: nobody taps on what they do not see.
+    // The control shows only under a pointer, so that a tap cannot hit an invisible control.
     await page.getByRole('treeitem', { name: /^old/ }).hover();
     await page.getByRole('treeitem', { name: /^old/ }).getByTitle('Delete the folder').click();
     await page.getByText('Delete the folder global/old with 2 memories?').waitFor();
@@ -238,7 +238,7 @@ const scenarios = {
     await most.fill('0');
     await most.press('Enter');
     await page.locator('[data-key="files_max"]').getByRole('alert').waitFor();
-    // What is only typed is written by nobody, and Escape takes it back.
+    // Typed text is not saved yet, and Escape discards it.
     await most.press('Escape');
     assert.equal(await most.inputValue(), '1000');
     await most.fill('1234');
@@ -267,7 +267,7 @@ const scenarios = {
     assert.equal(await days.inputValue(), '33');
     await page.unroute('**/v1/settings/**');
     await days.press('Escape');
-    // Two tabs keep each other's entries: the later one is told.
+    // Two tabs keep each other's entries, and the later one shows a message.
     const other = await open(await daemon.address());
     for (const one of [page, other]) {
       await one.goto(`${daemon.url}/ui/#/settings?find=include`);
@@ -375,7 +375,7 @@ const scenarios = {
     await show('memories/global/a.md');
     assert.equal(await text.inputValue(), '- three\n');
     assert.equal(await page.locator('.banners').textContent(), '');
-    // What is typed while a new memory is being saved is a draft of it, and whoever has left is not brought back.
+    // Text typed while a new memory is saved becomes its draft, and a person who has left the view is not brought back.
     await show('new/global/');
     await page.getByLabel('Path').fill('global/new.md');
     await text.fill('- one\n');
@@ -397,7 +397,7 @@ const scenarios = {
     written();
     await page.getByText('Created global/left.md').waitFor();
     assert.match(page.url(), /health$/);
-    // A draft of a new memory is told, and can be given up.
+    // A draft of a new memory is shown, and can be discarded.
     await show('new/global/');
     await text.fill('- half\n');
     await show('health');

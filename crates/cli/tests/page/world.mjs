@@ -98,7 +98,7 @@ export async function open(address, options = {}) {
   page.complaints = [];
   page.on('pageerror', (error) => page.complaints.push(String(error)));
   page.on('console', (message) => {
-    // A daemon that is away is told by the browser, too.
+    // The browser reports an unreachable daemon too.
     if (message.type() === 'error' && !/Failed to load resource/.test(message.text())) page.complaints.push(message.text());
   });
   await page.goto(address);

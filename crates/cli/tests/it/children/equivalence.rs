@@ -1,4 +1,4 @@
-//! One suite for both runners: what a task does does not depend on who decides it.
+//! One test suite for both runners: the effect of a task does not depend on the process that decides it.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{ChildTestEngine, forget, own_child_settings, remember, runner};
 use crate::daemon::Daemon;
 use crate::sandbox::Sandbox;
 
-/// Everything that a person can see of what was done, with what differs from run to run taken out.
+/// Returns everything that a person can see of the results, without the values that differ from run to run.
 fn visible_state(place: &Sandbox) -> Value {
     let text = |args: &[&str]| place.stable(&place.run_ok(args));
     let mut runs = Vec::new();
@@ -44,7 +44,7 @@ fn visible_state(place: &Sandbox) -> Value {
     json!({ "runs": runs, "changes": changes, "files": files, "pending": pending })
 }
 
-/// Does the same tasks with a runner; returns what came of each and of all.
+/// Runs the same tasks with a runner; returns the outcome of each, and the state at the end.
 async fn tour(world: ChildTestEngine) -> Value {
     let mut told = Vec::new();
     let requests = [
@@ -107,7 +107,7 @@ fn outcome(result: &TaskResult) -> Value {
     told
 }
 
-/// A place with some memories, one of them pinned and two that say the same.
+/// Returns a sandbox with some memories, one of them pinned and two with the same fact.
 fn prepared_sandbox() -> Sandbox {
     let place = Sandbox::new();
     place.create(
@@ -135,7 +135,7 @@ async fn rules_do_the_same_in_a_child() {
     assert_eq!(found, expected);
 }
 
-/// A model that writes a memory, then selects its entry, then finds all in order.
+/// Returns a model that writes a memory, then selects its entry, then changes nothing.
 fn model() -> ModelServer {
     let bees = "---\nname: Bees\ndescription: what I keep\ntype: user\n---\n\n- I keep bees\n";
     let path = "/memories/global/user/bees.md";
@@ -157,7 +157,7 @@ fn with_model(place: &Sandbox, server: &ModelServer, more: &str) {
 }
 
 #[test]
-fn a_model_does_the_same_in_a_child_and_what_it_took_is_on_record() {
+fn a_model_does_the_same_in_a_child_and_its_run_is_recorded() {
     let told = |kind: &str| {
         let server = model();
         let place = Sandbox::new();
@@ -234,7 +234,7 @@ fn a_review_is_the_same_in_a_child_and_keeps_its_reason() {
 }
 
 #[test]
-fn what_a_model_fails_to_do_is_told_the_same_by_a_child() {
+fn the_failure_of_a_model_is_reported_the_same_by_a_child() {
     for fallback in ["none", "rules"] {
         let told = |kind: &str| {
             let server =
@@ -272,7 +272,7 @@ fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
     assert_eq!(asked_by("runner = 'in_process'\n", &[], ""), 0);
     assert_eq!(asked_by("runner = 'in_process'\n", &["--runner", "child"], ""), 1);
     assert_eq!(asked_by("", &[], "-child"), 0);
-    // A checkout says nothing about it.
+    // The settings of a checkout do not decide it.
     let place = Sandbox::new();
     for name in ["config.toml", ".lukasa/config.toml", "lukasa.toml"] {
         let path = place.checkout().join(name);

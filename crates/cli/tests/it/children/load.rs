@@ -1,4 +1,4 @@
-//! Many tasks, one after the other and at once: no process is left behind, and the daemon's memory stays as it is.
+//! Tests of many tasks, in sequence and at once: no process is left behind, and the daemon's memory does not grow.
 
 use std::fs;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::daemon::Daemon;
 use crate::processes::children_of;
 use crate::sandbox::Sandbox;
 
-/// How many tasks a test has done; `LUKASA_TEST_CHILDREN=1000` for all that are promised.
+/// Returns the number of tasks of a test; `LUKASA_TEST_CHILDREN=1000` runs the promised number.
 fn tasks() -> usize {
     let set = std::env::var("LUKASA_TEST_CHILDREN").ok();
     set.map_or(60, |count| count.parse().unwrap())
 }
 
-/// Returns how many bytes of memory a process has.
+/// Returns the resident memory of a process in bytes.
 fn memory(id: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Waits until a process has at most so many children.
+/// Waits until a process has at most `count` children.
 fn wait_until_memory_settles(id: u32, count: usize) {
     eventually(|| {
         let children = children_of(id);
@@ -39,7 +39,7 @@ fn a_fresh_child_for_each_task_leaves_nothing_behind() {
     let count = tasks();
     let mut at_first = 0;
     for number in 0..count {
-        // Mostly known, so that memories do not grow and only the runner could.
+        // Most facts repeat, so that only the runner could make memory grow.
         let content = format!("I keep bees in garden {}.", number % 5);
         let task = daemon.task("remember", &json!({ "content": content }));
         assert_eq!(task["status"], "completed", "{task}");
@@ -69,7 +69,7 @@ fn a_child_is_kept_for_the_next_task_and_stopped_when_none_comes() {
     wait_until_memory_settles(daemon.id(), 0);
     daemon.task("remember", &json!({ "content": "I keep goats." }));
     let (child, id) = (daemon.children()[0], daemon.id());
-    // A daemon that is killed takes its child along.
+    // The child of a killed daemon ends too.
     daemon.kill();
     eventually(|| {
         let goes_on = fs::metadata(format!("/proc/{child}")).is_ok();
@@ -84,7 +84,7 @@ fn a_daemon_and_commands_with_children_share_a_home() {
     let settings = "runner = 'child'\n";
     fs::write(place.home().join("config.toml"), settings).unwrap();
     let daemon = Daemon::start(&place);
-    // A daemon holds the lock of the state, so the other process is a command.
+    // The daemon holds the lock of the state, so the other process must be a command.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..8 {
@@ -113,7 +113,7 @@ fn a_child_that_is_killed_at_any_moment_loses_and_repeats_nothing() {
         let content = format!("The bee hive {number} stands in the garden.");
         let asked = daemon.post("/workspace/memory/remember", &json!({ "content": content }));
         assert_eq!(asked.status, 202, "{}", asked.text());
-        // From the first moment of a task to the time after its end, and in the start of a child.
+        // The kills come from the start of a child until after the end of the task.
         wait = wait * 7 % 101;
         delay_fault(Duration::from_millis(wait / 2));
         for child in children_of(id) {

@@ -1,4 +1,4 @@
-//! What a hostile or broken caller tries: refused, cheap, and nothing changes.
+//! Tests of hostile and broken callers: they are refused at little cost, and nothing changes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use super::{Daemon, HttpResponse, TOKEN, socket};
 use crate::mcp_clients::tool;
 use crate::sandbox::Sandbox;
 
-/// Sends bytes as they are; returns what comes back until the connection ends, or is reset.
+/// Sends raw bytes; returns the answer until the connection ends or is reset.
 fn raw(daemon: &Daemon, bytes: &[u8]) -> Vec<u8> {
     let mut stream = daemon.connect();
-    // Whoever is cut off need not take all of it.
+    // Errors are ignored, because the daemon may close the connection before it has read everything.
     stream.write_all(bytes).unwrap_or_default();
     read_to_end(&mut stream)
 }
@@ -26,19 +26,19 @@ fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     answer
 }
 
-/// Returns the head of a request with the token, and with more lines.
+/// Returns the head of a request with the token and additional lines.
 fn head(line: &str, more: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{more}\r\n\r\n")
 }
 
-/// Nothing was written, and the daemon serves as before.
+/// Checks that nothing was written and the daemon still serves requests.
 fn check_still_serves(daemon: &Daemon) {
     assert_eq!(daemon.get("/v1/memories").json()["memories"], json!([]));
     assert_eq!(daemon.get("/v1/tasks").json()["tasks"], json!([]));
 }
 
 #[test]
-fn nobody_gets_in_without_the_token() {
+fn every_request_without_the_token_is_refused() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let write = ("POST", "/workspace/memory/remember");
     let all = [write, ("GET", "/capabilities"), ("GET", "/v1/memories"), ("GET", "/v1/events")];
@@ -56,7 +56,7 @@ fn nobody_gets_in_without_the_token() {
     for (method, path) in all {
         for token in ["", "Bearer", "Bearer x", "Basic dXNlcjpwYXNz"] {
             let ask = daemon.ask(method, path).header("Authorization", token);
-            // The body is broken: nobody looks at it.
+            // The body is invalid, and must not be parsed before the token is checked.
             let answer = ask.bytes(b"{").send();
             assert_eq!(answer.status, 401, "{method} {path} {token:?}");
             assert_eq!(answer.header("WWW-Authenticate"), Some("Bearer"));
@@ -94,7 +94,7 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
         assert_eq!(answer.header("Access-Control-Allow-Origin"), None);
     }
     check_still_serves(&daemon);
-    // A page that may call reads every answer, a 403 of the daemon's own too.
+    // An allowed page can read every answer, including a 403 of the daemon.
     let refused = daemon.ask("GET", "/capabilities").header("Origin", allowed);
     let refused = refused.header("Host", "evil.example").send();
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
 }
 
 #[test]
-fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
+fn a_large_or_invalid_body_is_refused() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let check = |body: &[u8], expected: (u16, &str)| {
         let (status, code) = daemon.ask("POST", "/workspace/memory/remember").bytes(body).code();
@@ -132,7 +132,7 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
     check("[".repeat(1_000_000).as_bytes(), (400, "invalid_json"));
     check("{\"content\":".repeat(100_000).as_bytes(), (400, "invalid_json"));
 
-    // A body of which nobody said how long it is, without end.
+    // A body without length and without end.
     let chunked = "Transfer-Encoding: chunked\r\nConnection: close";
     let mut endless = head("POST /workspace/memory/remember", chunked).into_bytes();
     for _ in 0..11 {
@@ -142,7 +142,7 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
     }
     assert_eq!(HttpResponse::parse(&raw(&daemon, &endless)).status, 413);
 
-    // A gigabyte that is only announced is refused before it comes.
+    // A body of an announced gigabyte is refused before it arrives.
     let head = head("POST /v1/import", "Content-Length: 1073741824");
     assert_eq!(HttpResponse::parse(&raw(&daemon, head.as_bytes())).status, 413);
     check_still_serves(&daemon);
@@ -160,7 +160,7 @@ fn a_client_that_still_sends_reads_why_its_body_is_refused() {
     let expected = json!([[413, "body_too_large", "close"], [401, "unauthorized", null]]);
     assert_eq!(seen, expected);
 
-    // A client that reads nothing before it has sent everything.
+    // A client that reads only after it has sent everything.
     let body = vec![b' '; 20 * 1024 * 1024];
     let head = head("POST /v1/tool", &format!("Content-Length: {}", body.len()));
     let mut stream = daemon.connect();
@@ -171,7 +171,7 @@ fn a_client_that_still_sends_reads_why_its_body_is_refused() {
 }
 
 #[test]
-fn a_head_without_end_is_cut_off() {
+fn the_connection_of_an_endless_head_is_closed() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let line = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
     let long = format!("{line}X: {}\r\n\r\n", "x".repeat(1024 * 1024));
@@ -190,7 +190,7 @@ fn a_head_without_end_is_cut_off() {
 }
 
 #[test]
-fn unknown_paths_and_methods_are_told_as_json() {
+fn unknown_paths_and_methods_are_answered_as_json() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let code = |method: &str, path: &str| daemon.ask(method, path).code();
     for path in
@@ -205,7 +205,7 @@ fn unknown_paths_and_methods_are_told_as_json() {
     }
 }
 
-/// Starts a daemon that may have so many open files.
+/// Starts a daemon with a limit of open files.
 fn with_files(place: &Sandbox, files: usize) -> Daemon {
     let mut shell = place.program("sh");
     let daemon = env!("CARGO_BIN_EXE_lukasa");
@@ -214,7 +214,7 @@ fn with_files(place: &Sandbox, files: usize) -> Daemon {
     Daemon::start_by(shell)
 }
 
-/// Sends a request over a connection that stays open; returns the answer, or what came of it.
+/// Sends a request over a connection that stays open; returns the answer or the error.
 fn request_over(stream: &mut (impl Read + Write), token: &str) -> String {
     let request = format!(
         "GET /v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -231,7 +231,7 @@ fn request_over(stream: &mut (impl Read + Write), token: &str) -> String {
 }
 
 #[test]
-fn ten_thousand_idle_connections_keep_nobody_out_and_cost_little() {
+fn ten_thousand_idle_connections_block_no_caller_and_cost_little() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let mut known = daemon.connect();
     assert!(request_over(&mut known, TOKEN).starts_with("HTTP/1.1 200 "));
@@ -253,7 +253,7 @@ fn ten_thousand_idle_connections_keep_nobody_out_and_cost_little() {
     check_still_serves(&daemon);
 }
 
-/// Returns how many connections this process may open, ten thousand if it can.
+/// Returns the number of connections that this process may open, at most ten thousand.
 fn idle_connections() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -263,7 +263,7 @@ fn idle_connections() -> usize {
 }
 
 #[test]
-fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
+fn connections_at_the_port_do_not_block_the_socket() {
     let place = Sandbox::new();
     // Of 64 connections, 48 are for the port.
     let daemon = with_files(&place, 320);
@@ -287,7 +287,7 @@ fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
 }
 
 #[test]
-fn a_gigabyte_without_a_length_is_not_taken() {
+fn a_gigabyte_without_a_length_is_not_read() {
     const MEBIBYTE: usize = 1024 * 1024;
     let (_place, daemon) = Daemon::in_new_sandbox();
     let before = daemon.memory_peak();
@@ -296,7 +296,7 @@ fn a_gigabyte_without_a_length_is_not_taken() {
     stream.write_all(head.as_bytes()).unwrap();
     let chunk = [b"100000\r\n", vec![b'x'; MEBIBYTE].as_slice(), b"\r\n"].concat();
     let taken = (0..1_024).take_while(|_| stream.write_all(&chunk).is_ok()).count();
-    // What lies in the buffers of the system counts as taken too.
+    // Bytes in the buffers of the system count as accepted too.
     assert!(taken < 64, "{taken} MiB were taken");
     let grown = daemon.memory_peak() - before;
     assert!(grown < 48 * MEBIBYTE, "{grown} bytes for one body");
@@ -304,11 +304,11 @@ fn a_gigabyte_without_a_length_is_not_taken() {
 }
 
 #[test]
-fn all_bodies_together_have_a_bound() {
+fn all_bodies_together_have_a_limit() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let (bytes, half) = (10 * 1024 * 1024, 9 * 1024 * 1024);
     let head = head("POST /v1/tool", &format!("Content-Length: {bytes}"));
-    // Bodies that stop before their end hold what has come of them.
+    // Unfinished bodies hold the bytes that have arrived.
     let mut waiting: Vec<_> = (0..4)
         .map(|_| {
             let mut stream = daemon.connect();
@@ -334,7 +334,7 @@ fn all_bodies_together_have_a_bound() {
 }
 
 #[test]
-fn a_path_that_is_no_text_is_told_as_json() {
+fn an_undecodable_path_is_answered_as_json() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     for (method, path) in [
         ("GET", "/v1/memories/global/%FF.md"),
@@ -365,7 +365,7 @@ fn an_empty_client_id_does_not_hide_the_other_header() {
 }
 
 #[test]
-fn the_socket_is_for_this_person_and_asks_for_the_token_too() {
+fn the_socket_is_private_and_requires_the_token() {
     use std::os::unix::fs::PermissionsExt as _;
     let (place, daemon) = Daemon::in_new_sandbox();
     let path = socket(&place);

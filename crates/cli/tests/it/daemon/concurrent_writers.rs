@@ -1,5 +1,6 @@
-//! Two daemons on one state folder, a server over standard streams and the command line, all at once on the
-//! same roots. A state folder has one daemon; here somebody removed its lock file, so that two are there.
+//! Tests of two daemons on one state folder, an MCP server and the command line, all on the same roots at once.
+//!
+//! A state folder normally has one daemon. These tests remove its lock file, so that two run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,16 +20,16 @@ use crate::sandbox::Sandbox;
 use crate::served::McpServerProcess;
 use crate::storm::texts;
 
-/// How often each of the four does what it does.
+/// Rounds of each of the four writers.
 const ROUNDS: usize = 24;
 
-/// How often one of the two daemons is killed.
+/// Kills of one of the two daemons.
 const KILLS: usize = 4;
 
-/// How many writes a caller of the daemon that lives sends meanwhile.
+/// Writes that a caller of the other daemon sends meanwhile.
 const CALLS: usize = 60;
 
-/// Starts a daemon beside one that lives.
+/// Starts a second daemon beside a running one.
 fn start_second_daemon(place: &Sandbox) -> Daemon {
     fs::remove_file(place.home().join("state/daemon.lock")).unwrap();
     Daemon::start(place)
@@ -38,11 +39,11 @@ fn fact(who: &str, number: usize) -> String {
     format!("The berth of boat zq{who}{number} is number {number}.")
 }
 
-/// What somebody did, which must be there afterwards.
+/// The acknowledged writes of one writer, which must exist afterwards.
 #[derive(Default)]
 struct CompletedWrites {
     files: BTreeMap<String, String>,
-    /// Lines of the ledger, which is saved whole.
+    /// Lines of the ledger, which is saved completely each time.
     saved: BTreeSet<String>,
     /// Lines of the journal, which lines are inserted into.
     inserted: BTreeSet<String>,
@@ -51,7 +52,7 @@ struct CompletedWrites {
     conflicts: usize,
 }
 
-/// Adds a line to the ledger: reads it, saves all of it if nobody else did meanwhile, or begins anew.
+/// Adds a line to the ledger: reads it and saves it with a precondition, and starts again after a conflict.
 fn save(daemon: &Daemon, line: &str, both_have_read: Option<&Barrier>, done: &mut CompletedWrites) {
     let mut wait = both_have_read;
     loop {
@@ -71,7 +72,7 @@ fn save(daemon: &Daemon, line: &str, both_have_read: Option<&Barrier>, done: &mu
     }
 }
 
-/// Does what a program does at a daemon.
+/// Writes as a program does at a daemon.
 fn write_at_daemon(daemon: &Daemon, who: &str, both_have_read: &Barrier) -> CompletedWrites {
     let mut done = CompletedWrites::default();
     for number in 0..ROUNDS {
@@ -110,7 +111,7 @@ fn write_at_daemon(daemon: &Daemon, who: &str, both_have_read: &Barrier) -> Comp
     done
 }
 
-/// Does what an agent does at a server over standard streams.
+/// Writes as an agent does at an MCP server.
 fn write_at_mcp_server(place: &Sandbox) -> CompletedWrites {
     let mut done = CompletedWrites::default();
     let mut served = McpServerProcess::start(place);
@@ -139,7 +140,7 @@ fn write_at_mcp_server(place: &Sandbox) -> CompletedWrites {
     done
 }
 
-/// Does what a person does at the command line.
+/// Writes as a person does at the command line.
 fn write_at_command_line(place: &Sandbox) -> CompletedWrites {
     let mut done = CompletedWrites::default();
     for number in 0..ROUNDS / 2 {
@@ -194,13 +195,13 @@ fn examine_files(place: &Sandbox, dones: Vec<CompletedWrites>) {
     }
 }
 
-/// Returns what there is to tell of every change that history has: of a task once, of others by memory.
+/// Returns the expected events of all changes in history: one for each task, else one for each memory.
 fn expected_events(place: &Sandbox) -> BTreeSet<String> {
     let log = place.run_ok(&["log", "--json", "-n", "1000000"]);
     let changes = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut all = BTreeSet::new();
     for change in changes {
-        // Nobody wrote but through Lukasa: what history has is what files are.
+        // All writes went through Lukasa, so history agrees with the files.
         assert_ne!(change["actor"], "outside", "{change}");
         match change["task"].as_str() {
             Some(task) => drop(all.insert(task.to_owned())),
@@ -216,7 +217,7 @@ fn expected_events(place: &Sandbox) -> BTreeSet<String> {
     all
 }
 
-/// Returns what an event tells.
+/// Returns a line that describes an event; `None` for others.
 fn event_line(envelope: &Envelope) -> Option<String> {
     match &envelope.event {
         Event::MemoryChanged(MemoryChanged::Managed { task_id, .. }) => Some(task_id.clone()),
@@ -228,14 +229,14 @@ fn event_line(envelope: &Envelope) -> Option<String> {
     }
 }
 
-/// What a reader was told so far.
+/// The events that a reader has received.
 struct ReceivedEvents {
     lines: BTreeSet<String>,
     last: u64,
 }
 
 impl ReceivedEvents {
-    /// Reads until all of this was told, each once and in one numbering.
+    /// Reads until all expected events were received, each once and with consecutive numbers.
     fn receive(&mut self, stream: &EventStreamReader, expected: &BTreeSet<String>) {
         while !self.lines.is_superset(expected) {
             let Some(envelope) = stream.next_if_any() else {
@@ -253,7 +254,7 @@ impl ReceivedEvents {
     }
 }
 
-/// Reads from each stream what history has, each change once and nothing else.
+/// Checks that each stream has exactly one event for each change in history.
 fn check_received_once<const N: usize>(
     place: &Sandbox,
     streams: [&EventStreamReader; N],
@@ -264,7 +265,7 @@ fn check_received_once<const N: usize>(
     for (heard, stream) in heard.iter_mut().zip(streams) {
         heard.receive(stream, &expected);
     }
-    // What would be told a second time would be told before this.
+    // A duplicate event would be published before this one.
     place.create(end, "- the end\n");
     let expected = expected_events(place);
     for (mut heard, stream) in heard.into_iter().zip(streams) {
@@ -273,7 +274,7 @@ fn check_received_once<const N: usize>(
     }
 }
 
-/// Tells that of the tasks of a workspace one ended before the next began.
+/// Checks that each task of a workspace ended before the next started.
 fn check_tasks_serial(place: &Sandbox) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let runs = runtime.block_on(async {
@@ -288,13 +289,13 @@ fn check_tasks_serial(place: &Sandbox) {
     });
     assert!(!runs.is_empty());
     for two in runs.windows(2) {
-        // One whose process was killed has no end.
+        // A task whose process was killed has no end.
         assert!(two[0].ended_at.is_none_or(|end| end <= two[1].started_at), "{two:?}");
     }
 }
 
 #[test]
-fn two_daemons_a_server_and_commands_at_once_lose_nothing_and_tell_all_once() {
+fn concurrent_writers_lose_nothing_and_publish_each_event_once() {
     let place = Sandbox::new();
     let one = Daemon::start(&place);
     let two = start_second_daemon(&place);
@@ -319,7 +320,7 @@ fn two_daemons_a_server_and_commands_at_once_lose_nothing_and_tell_all_once() {
     place.check_healthy();
 }
 
-/// Asks for a task, as often as the lane is full: it is not for ever, whoever filled it.
+/// Sends a task, and retries while the lane is full.
 fn remember_until_accepted(daemon: &Daemon, content: &str) {
     eventually(|| {
         let asked = daemon
@@ -333,7 +334,7 @@ fn remember_until_accepted(daemon: &Daemon, content: &str) {
 }
 
 #[test]
-fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
+fn queued_tasks_of_a_killed_daemon_are_done_by_the_other() {
     let given = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one("together"));
     println!("the same moments again: LUKASA_TEST_SEED={seed}");

@@ -1,4 +1,4 @@
-//! Context files over HTTP: what is listed, what is written, what is refused, and who hears of it.
+//! Tests of context files over HTTP: lists, writes, refusals and events.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -87,7 +87,7 @@ fn context_files_are_listed_added_to_and_replaced() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_told_beside_the_others() {
+fn an_unusable_context_file_is_listed_with_its_problem() {
     let (place, daemon) = Daemon::in_new_sandbox();
     fs::write(place.checkout().join("AGENTS.md"), "# Rules\n").unwrap();
     fs::write(place.checkout().join("QWEN.md"), b"\xff\xfe").unwrap();
@@ -114,7 +114,7 @@ fn a_file_that_cannot_be_used_is_told_beside_the_others() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_one_order_and_changes_nothing() {
+fn checks_have_one_order_and_a_refusal_changes_nothing() {
     let place = Sandbox::new();
     fs::create_dir(place.path().join("other")).unwrap();
     let daemon = Daemon::start_with(&place, &["--workspace", ".", "--untrusted", "../other"]);
@@ -189,7 +189,7 @@ fn a_text_that_is_refused_names_the_rule_or_the_size() {
 }
 
 #[test]
-fn a_replacement_may_name_what_it_replaces() {
+fn a_replacement_may_have_a_precondition() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let replace = |content: &str, precondition: (&str, &str)| {
         let body = json!({ "scope": "workspace", "content": content, "mode": "replace" });
@@ -212,7 +212,7 @@ fn a_replacement_may_name_what_it_replaces() {
     assert_eq!(text(&place, "app/QWEN.md"), "two\n");
 }
 
-/// Returns what the next event of a stream tells: scope, file, mode, bytes, client.
+/// Returns scope, file, mode, bytes and client of the next event of a stream.
 fn next_memory_change(
     stream: &EventStreamReader,
 ) -> (&'static str, String, WriteMode, u64, Option<String>) {
@@ -230,7 +230,7 @@ fn next_memory_change(
 }
 
 #[test]
-fn what_is_written_is_told_where_it_is_loaded() {
+fn a_write_is_published_in_the_workspaces_that_load_the_file() {
     let place = Sandbox::new();
     fs::create_dir_all(place.path().join("shop/.git")).unwrap();
     let daemon = Daemon::start_with(&place, &["--workspace", ".", "--workspace", "../shop"]);
@@ -270,7 +270,7 @@ fn what_is_written_is_told_where_it_is_loaded() {
 }
 
 #[test]
-fn a_call_or_a_session_may_say_what_is_loaded_beside_the_settings() {
+fn a_call_or_a_session_may_name_additional_context_files() {
     let place = Sandbox::new();
     let write = |name: &str, text: &str| {
         let path = place.path().join(name);
@@ -302,7 +302,7 @@ fn a_call_or_a_session_may_say_what_is_loaded_beside_the_settings() {
     assert!(!text.contains("@docs/more.md end"), "the import takes its place: {text}");
     let (text, _, _) = shown(&json!({ "folderTrust": true, "importFormat": "flat" }));
     assert!(text.contains("@docs/more.md end") && text.contains("More rules"), "{text}");
-    // Nothing is trusted afterwards, and what a person trusts can be left out of a call.
+    // The call changes no trust, and it can leave out folders that a person trusts.
     assert_eq!(shown(&json!({})).0, "");
     place.run_ok(&["trust"]);
     assert!(shown(&json!({})).0.contains("Project rules"));
@@ -332,7 +332,7 @@ fn a_call_or_a_session_may_say_what_is_loaded_beside_the_settings() {
 }
 
 #[test]
-fn facts_from_many_processes_are_all_there() {
+fn facts_from_many_processes_are_all_saved() {
     let place = Sandbox::new();
     fs::write(place.checkout().join("AGENTS.md"), "# Rules\r\n\r\n## Last\r\n").unwrap();
     let daemon = Daemon::start(&place);

@@ -1,4 +1,4 @@
-//! Conversations over HTTP: what a host is given to show, once, also after a restart of the daemon.
+//! Tests of conversations over HTTP: a host receives each text for its model once, also after a restart of the daemon.
 
 use serde_json::{Value, json};
 use testkit::eventually;
@@ -25,7 +25,7 @@ fn report_event(daemon: &Daemon, id: &str, what: &str, event: &str) -> Value {
     done(&daemon.post(&format!("{SESSIONS}/{id}/{what}"), &json!({ "eventId": event })))
 }
 
-/// Returns what is shown for a prompt, be it at once or behind a tool's result.
+/// Returns the text for a prompt, which comes at once or with a tool's result.
 fn prompt_update(daemon: &Daemon, id: &str, text: &str) -> Value {
     let mut shown = prompt(daemon, id, text);
     eventually(|| {
@@ -48,7 +48,7 @@ fn remembered(place: &Sandbox) {
 }
 
 #[test]
-fn a_host_is_given_what_fits_a_prompt_and_given_it_once() {
+fn a_host_receives_fitting_memories_once() {
     let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
@@ -68,7 +68,7 @@ fn a_host_is_given_what_fits_a_prompt_and_given_it_once() {
 }
 
 #[test]
-fn a_question_is_answered_without_a_conversation_with_the_reason() {
+fn a_prompt_without_a_conversation_is_answered_with_reasons() {
     let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
@@ -87,7 +87,7 @@ fn a_question_is_answered_without_a_conversation_with_the_reason() {
 }
 
 #[test]
-fn a_reset_drops_what_is_looked_for_and_the_conversation_goes_on() {
+fn a_reset_drops_the_search_and_the_conversation_continues() {
     let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
@@ -101,7 +101,7 @@ fn a_reset_drops_what_is_looked_for_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn a_conversation_goes_on_in_the_next_life_of_the_daemon() {
+fn a_conversation_continues_after_a_restart_of_the_daemon() {
     let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
@@ -124,7 +124,7 @@ fn a_conversation_goes_on_in_the_next_life_of_the_daemon() {
 }
 
 #[test]
-fn what_is_no_conversation_is_refused() {
+fn an_invalid_conversation_is_refused() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let nowhere = daemon.post(&format!("{SESSIONS}/nobody/prompts"), &json!({ "text": "a" }));
     assert_eq!((nowhere.status, &nowhere.json()["code"]), (404, &json!("session_not_found")));
@@ -141,7 +141,7 @@ fn what_is_no_conversation_is_refused() {
 }
 
 #[test]
-fn what_a_segment_begins_with_stays_as_it_is_until_the_next_one() {
+fn the_start_of_a_segment_stays_the_same_until_the_next_one() {
     let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
@@ -169,7 +169,7 @@ fn what_a_segment_begins_with_stays_as_it_is_until_the_next_one() {
 }
 
 #[test]
-fn what_a_segment_began_with_outlives_the_daemon_and_what_changed_is_told_once() {
+fn the_start_of_a_segment_survives_the_daemon_and_changes_are_shown_once() {
     let place = Sandbox::new();
     remembered(&place);
     let opening = json!({ "sessionId": "talk-1", "context": true });
@@ -191,7 +191,7 @@ fn what_a_segment_began_with_outlives_the_daemon_and_what_changed_is_told_once()
     );
     assert_eq!(done(&daemon.post(SESSIONS, &opening))["changes"], Value::Null, "it was told");
 
-    // Within a turn it is looked at beside the prompt.
+    // Within a turn, changes are checked with the prompt.
     place.create("project/train.md", "- It leaves at ten.\n");
     let mut told = prompt(&daemon, "talk-1", "what do penguins eat?");
     let changes = eventually(|| {

@@ -1,5 +1,7 @@
-//! A daemon is killed at random moments under load, again and again. What it acknowledged is there, what it
-//! took on is done once, nothing is half-written, and no event has the number of another.
+//! Tests that kill a daemon at random moments under load, again and again.
+//!
+//! Acknowledged writes must exist, accepted tasks must be done once, no file may be half-written, and the numbers of
+//! events must be unique.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -15,18 +17,18 @@ use testkit::{Random, delay_fault};
 use super::{Daemon, EventStreamReader, HttpResponse, TOKEN};
 use crate::sandbox::Sandbox;
 
-/// How often it is killed; `LUKASA_TEST_KILLS` says otherwise.
+/// The number of kills; `LUKASA_TEST_KILLS` overrides it.
 const KILLS: usize = 20;
 
-/// Who sends requests at a time.
+/// The names of the concurrent callers.
 const CALLERS: usize = 4;
 
-/// What a caller asked for in one life of the daemon, and what it was told before the kill.
+/// The requests of a caller to one daemon process, with the answers before the kill.
 #[derive(Default)]
 pub(super) struct CallLog {
-    /// Memories that were begun, with whether that was acknowledged.
+    /// Memories that were sent, each with whether the write was acknowledged.
     written: Vec<(String, bool)>,
-    /// What is to be remembered, with the task if one was accepted.
+    /// Facts to remember, each with the task if it was accepted.
     requested: Vec<(String, Option<String>)>,
 }
 
@@ -34,7 +36,7 @@ fn text(name: &str) -> String {
     format!("- head of {name}\n{}", format!("- body of {name}\n").repeat(40))
 }
 
-/// Sends a request and returns the answer, if all of it came.
+/// Sends a request and returns the answer if it is complete.
 pub(crate) fn try_request(
     address: &str,
     method: &str,
@@ -58,12 +60,12 @@ pub(crate) fn try_request(
     (bytes.len() == end + length).then(|| HttpResponse::parse(&bytes))
 }
 
-/// Writes memories and asks for tasks until nobody answers, or so many times.
+/// Writes memories and starts tasks until the daemon does not answer, at most `times` times.
 pub(super) fn call(address: &str, name: &str, times: usize) -> CallLog {
     call_with_progress(address, name, times, || {})
 }
 
-/// As [`call`]; tells of each write that was acknowledged.
+/// Works like [`call`], and calls `tell` after each acknowledged write.
 fn call_with_progress(address: &str, name: &str, times: usize, tell: impl Fn()) -> CallLog {
     let mut told = CallLog::default();
     for number in 0..times {
@@ -94,7 +96,7 @@ fn call_with_progress(address: &str, name: &str, times: usize, tell: impl Fn()) 
     told
 }
 
-/// Reads all that a stream told before it was cut; returns its epoch and the last number.
+/// Reads a stream to its end; returns its epoch and the last number.
 fn read_to_end(stream: &EventStreamReader) -> (String, u64) {
     let epoch = stream.head.header("X-Qwen-Event-Epoch").unwrap().to_owned();
     let mut last: u64 = stream.head.header("X-Lukasa-Event-Cursor").unwrap().parse().unwrap();
@@ -130,7 +132,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
                 thread::spawn(move || call_with_progress(&address, &name, usize::MAX, tell))
             })
             .collect();
-        // Every other life has something to lose, however slow the machine is.
+        // Every other kill waits for an acknowledged write, so that slow machines test something too.
         if round % 2 == 1 {
             first.recv().unwrap();
         }
@@ -148,7 +150,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
     place.check_healthy();
 }
 
-/// Looks at every memory that was begun; returns how many were acknowledged.
+/// Checks every memory that was sent; returns the number of acknowledged ones.
 pub(super) fn examine_memories(daemon: &Daemon, tolds: &[CallLog]) -> usize {
     let mut acknowledged = 0;
     for (name, is_acknowledged) in tolds.iter().flat_map(|told| &told.written) {
@@ -171,16 +173,16 @@ pub(super) fn examine_tasks(place: &Sandbox, daemon: &Daemon, tolds: &[CallLog])
     let kept = place.run_ok(&["grep", "The berth of boat", "global"]);
     let mut completed = 0;
     for ((fact, _), task) in asked().zip(&ended) {
-        // As an entry: the description of its memory may say it too.
+        // Only entries count, because the description of a memory may contain the text too.
         let times = kept.matches(&format!("- {fact}")).count();
         match task {
-            // Whether it was taken on is not known.
+            // The answer is missing, so the task may have been accepted or not.
             None => assert!(times <= 1, "{times} times: {fact}"),
             Some(task) if task["status"] == "completed" => {
                 assert_eq!(times, 1, "{fact}: {task}");
                 completed += 1;
             }
-            // Two kills met it: it is given up, without effect.
+            // After two kills a task is given up, without effect.
             Some(task) => {
                 let details = "all attempts at it were lost before they ended";
                 assert_eq!(task["error"]["details"], details, "{task}");

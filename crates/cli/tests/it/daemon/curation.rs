@@ -1,4 +1,4 @@
-//! What a page for people needs beside memories: settings, trust, health, runs, and taking back several changes.
+//! Tests of the API for the page: settings, trust, health, runs, and undo of several changes.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn put(daemon: &Daemon, key: &str, value: &Value) -> super::HttpResponse {
 }
 
 #[test]
-fn settings_are_shown_with_where_they_are_from_and_written_with_comments_kept() {
+fn settings_are_shown_with_their_source_and_writes_keep_comments() {
     let place = Sandbox::new();
     let file = place.home().join("config.toml");
     fs::write(&file, "# mine\nfiles_max = 2000 # many\n\n[features]\nrecall = false\n").unwrap();
@@ -57,9 +57,9 @@ fn settings_are_shown_with_where_they_are_from_and_written_with_comments_kept() 
         assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("invalid_arguments")));
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), written);
-    // Taken back, it says what the daemon runs with.
+    // After a reset, the answer shows the value that the daemon runs with.
     assert_eq!(put(&daemon, "retention.days", &Value::Null).json()["restartNeeded"], false);
-    // What a person wrote wrongly meanwhile is told, and stays.
+    // An invalid setting that a person wrote meanwhile is reported, and stays in the file.
     fs::write(&file, "files_max = = 3\n").unwrap();
     assert_eq!(put(&daemon, "files_max", &json!(3)).status, 400);
     assert_eq!(daemon.get("/v1/settings").status, 400);
@@ -80,7 +80,7 @@ fn settings_that_are_a_link_stay_one() {
 }
 
 #[test]
-fn trust_says_what_it_would_let_speak() {
+fn a_trust_preview_lists_the_files_that_would_be_loaded() {
     let place = Sandbox::new();
     fs::write(place.checkout().join("AGENTS.md"), "Use tabs.\n").unwrap();
     let root = place.checkout().join(".lukasa/memory");
@@ -117,7 +117,7 @@ fn trust_says_what_it_would_let_speak() {
 }
 
 #[test]
-fn health_names_what_could_be_better_and_mends_what_can_be() {
+fn health_reports_findings_and_fixes_some() {
     let place = Sandbox::new();
     place.create("global/a.md", "- I drink tea\n- I drink tea\n- and water\n");
     place.create("global/told.md", "---\ndescription: told\n---\n\n- one\n- two\n");
@@ -153,7 +153,7 @@ fn health_names_what_could_be_better_and_mends_what_can_be() {
         "{health}"
     );
     assert_eq!(health["advice"][0]["path"], "/memories/global/a.md");
-    // A pin of a memory that is gone is forgotten.
+    // A pin of a deleted memory is removed.
     fs::remove_file(root.join("told.md")).unwrap();
     let health = daemon.get("/v1/health/memories").json();
     let orphan = health["findings"].as_array().unwrap().iter().find(|one| one["fixable"] == true);
@@ -164,7 +164,7 @@ fn health_names_what_could_be_better_and_mends_what_can_be() {
 }
 
 #[test]
-fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
+fn the_changes_of_a_session_or_task_are_one_run_and_undone_together() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let agent = |args: &[&str]| {
         let mut command = place.command(&["mcp"]);
@@ -197,7 +197,7 @@ fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
     for wrong in ["actor=me", "since=yesterday"] {
         assert_eq!(daemon.get(&format!("/v1/changes?{wrong}")).status, 400, "{wrong}");
     }
-    // Looked at, then done: all or nothing.
+    // First a dry run, then the undo, which is atomic.
     let dry = daemon.post("/v1/undo?dryRun=true", &json!({ "session": "s-1" })).json();
     assert_eq!((&dry["undone"], dry.get("change")), (&shown[2]["changes"], None));
     place.run_ok(&["replace", "global/a.md", "- a", "- a of a person"]);
@@ -206,7 +206,7 @@ fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
     place.run_ok(&["undo", "-y"]);
     let undone = daemon.post("/v1/undo", &json!({ "session": "s-1" })).json();
     assert_eq!(undone["paths"].as_array().unwrap().len(), 2, "{undone}");
-    // The undo is a change itself; several are named in any order.
+    // The undo is a change too; several changes are named in any order.
     let back = daemon.post("/v1/undo", &json!({ "changes": [undone["change"]] })).json();
     assert_eq!(back["paths"].as_array().unwrap().len(), 2);
     let mut ids = shown[2]["changes"].as_array().unwrap().clone();
@@ -231,7 +231,7 @@ fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
 }
 
 #[test]
-fn the_context_of_an_agent_is_what_its_hook_answers_and_says_why() {
+fn the_context_of_an_agent_equals_its_hook_and_has_reasons() {
     let place = Sandbox::new();
     place.create("global/tea.md", "---\ndescription: tea\n---\n\n- green\n");
     place.create("global/water.md", "---\ndescription: water\n---\n\n- still\n");

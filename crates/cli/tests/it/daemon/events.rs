@@ -1,4 +1,4 @@
-//! Streams of events: what is told, to whom, where a reader goes on, and when a stream ends.
+//! Tests of event streams: their events, their subscribers, cursors, and the end of a stream.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn remember(content: &str) -> serde_json::Value {
     json!({ "content": content })
 }
 
-/// Returns what an event says of a task: its number, its source, the task.
+/// Returns the number, source and task id of an event of a task.
 fn managed(envelope: &Envelope) -> (u64, ManagedSource, String) {
     match &envelope.event {
         Event::MemoryChanged(MemoryChanged::Managed { source, task_id, .. }) => {
@@ -25,7 +25,7 @@ fn managed(envelope: &Envelope) -> (u64, ManagedSource, String) {
 }
 
 #[test]
-fn a_session_hears_once_of_each_task_that_changed_something() {
+fn a_session_receives_one_event_for_each_task_with_changes() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let (session, client) = daemon.session();
     let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
@@ -46,11 +46,11 @@ fn a_session_hears_once_of_each_task_that_changed_something() {
         panic!("{told:?}")
     };
     assert_eq!(touched_scopes, &[TargetScope::User]);
-    // Whoever is told can read the result.
+    // A subscriber of the event can read the result.
     let done = daemon.finished("remember", id, Some(&client));
     assert_eq!(done["status"], "completed");
 
-    // Nothing is told of what changed nothing.
+    // A task without changes has no event.
     daemon.task("remember", &remember("I like tea."));
     daemon.task("forget", &json!({ "query": "rockets" }));
     daemon.task("dream", &json!({}));
@@ -62,7 +62,7 @@ fn a_session_hears_once_of_each_task_that_changed_something() {
 }
 
 #[test]
-fn a_reader_goes_on_where_it_left() {
+fn a_reader_continues_at_its_cursor() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let (session, _) = daemon.session();
     let path = format!("/session/{session}/events");
@@ -86,7 +86,7 @@ fn a_reader_goes_on_where_it_left() {
     daemon.task("remember", &remember("I play the cello."));
     assert_eq!(again.next().unwrap().id, Some(4));
 
-    // A cursor of another life, or from the future, is told that it means nothing here.
+    // A cursor of an earlier daemon process, or from the future, is answered with a resync event.
     for (last, epoch, detail) in [("2", "another", Some("epoch_mismatch")), ("99", &epoch, None)] {
         let headers = [("Last-Event-ID", last), ("X-Qwen-Event-Epoch", epoch)];
         let lost = daemon.stream(&path, &headers);
@@ -98,7 +98,7 @@ fn a_reader_goes_on_where_it_left() {
         assert_eq!(lost.head.header("X-Lukasa-Event-Cursor"), Some("0"));
         assert_eq!(lost.next().unwrap().id, Some(1), "all that is kept follows");
     }
-    // What cannot be read is no cursor, and an epoch without one means nothing.
+    // An invalid cursor is ignored, and so is an epoch without a cursor.
     for headers in [[("Last-Event-ID", "one")], [("X-Qwen-Event-Epoch", "another")]] {
         let fresh = daemon.stream(&path, &headers);
         let next = daemon.task("forget", &json!({ "query": "cello" }));
@@ -115,7 +115,7 @@ fn data(envelope: &Envelope) -> Value {
 }
 
 #[test]
-fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted() {
+fn an_event_of_a_file_names_its_author_and_trust() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);
@@ -142,13 +142,13 @@ fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted(
 }
 
 #[test]
-fn pins_are_told_with_who_set_them() {
+fn an_event_of_a_pin_names_its_author() {
     let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let daemon = Daemon::start(&place);
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);
     for (method, kind) in [("PUT", "pin"), ("DELETE", "unpin")] {
-        // What is so already is no news.
+        // A change to the same value has no event.
         for _ in 0..2 {
             let ask = daemon.ask(method, "/v1/pins/global/a.md");
             assert_eq!(ask.header("X-Lukasa-Client-Id", &client).send().status, 200);
@@ -177,7 +177,7 @@ fn second_worktree(place: &Sandbox) -> PathBuf {
 }
 
 #[test]
-fn nothing_of_a_worktree_that_is_not_trusted_is_told_in_another() {
+fn changes_in_an_untrusted_worktree_are_not_published_in_another() {
     let place = Sandbox::new();
     let other = second_worktree(&place);
     let daemon = Daemon::start_with(&place, &["--untrusted", other.to_str().unwrap()]);
@@ -191,7 +191,7 @@ fn nothing_of_a_worktree_that_is_not_trusted_is_told_in_another() {
 }
 
 #[test]
-fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
+fn a_change_in_another_worktree_is_published_with_its_location() {
     let place = Sandbox::new();
     let other = second_worktree(&place);
     let (here, there) = (place.checkout(), other.to_str().unwrap().to_owned());
@@ -208,10 +208,10 @@ fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
         (&json!("/memories/project/a.md"), &json!("create"))
     );
     assert_eq!(told["workspaceId"], theirs, "{told}");
-    // It is not there here.
+    // The memory does not exist in this worktree.
     assert_eq!(daemon.get("/v1/memories/project/a.md").status, 404);
 
-    // Another process there is heard too, and what happens here is told as such.
+    // Events of another process in that worktree arrive too, and events of this worktree are marked as such.
     let mut lukasa = place.program(env!("CARGO_BIN_EXE_lukasa"));
     lukasa.current_dir(&other).args(["create", "project/b.md", "b"]);
     assert!(lukasa.output().unwrap().status.success());
@@ -223,7 +223,7 @@ fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
     let call = json!({ "command": "create", "path": "/memories/project/c.md", "file_text": "c\n" });
     assert_eq!(daemon.post("/v1/tool", &call).json()["ok"], true);
     assert_eq!(data(&stream.next().unwrap())["workspaceId"], mine);
-    // The workspace scope is of one worktree alone, so nothing of it is told.
+    // The workspace scope belongs to one worktree, so its changes have no event in the other.
     let call =
         json!({ "command": "create", "path": "/memories/workspace/w.md", "file_text": "w\n" });
     assert_eq!(daemon.post(&tool, &call).json()["ok"], true);
@@ -233,7 +233,7 @@ fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
 }
 
 #[test]
-fn a_workspace_hears_of_every_change_whoever_makes_it() {
+fn a_workspace_receives_every_change_of_any_writer() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let stream = daemon.stream("/v1/events", &[]);
     let file = |envelope: Envelope| match envelope.event {
@@ -255,7 +255,7 @@ fn a_workspace_hears_of_every_change_whoever_makes_it() {
         file(stream.next().unwrap()),
         "2 rename person /memories/global/a.md /memories/global/b.md"
     );
-    // Another process, and somebody with an editor.
+    // Another process, and an editor.
     place.run_ok(&["create", "project/c.md", "c"]);
     assert_eq!(file(stream.next().unwrap()), "3 create person /memories/project/c.md ");
     fs::write(place.home().join("memory/b.md"), "edited\n").unwrap();
@@ -271,7 +271,7 @@ fn a_workspace_hears_of_every_change_whoever_makes_it() {
 }
 
 #[test]
-fn a_session_that_ends_ends_its_streams_and_no_others() {
+fn the_end_of_a_session_ends_only_its_streams() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let (first, second) = (daemon.session(), daemon.session());
     let [ours, theirs] = [&first, &second]
@@ -310,7 +310,7 @@ fn the_stream_of_a_session_is_for_its_client_in_a_trusted_workspace() {
 }
 
 #[test]
-fn a_session_hears_of_tasks_that_another_process_does() {
+fn a_session_receives_tasks_of_another_process() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let (session, _) = daemon.session();
     let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
@@ -319,7 +319,7 @@ fn a_session_hears_of_tasks_that_another_process_does() {
 }
 
 #[test]
-fn a_folder_that_is_removed_is_told_of_whole() {
+fn a_removed_folder_is_published_completely() {
     const FILES: u64 = 700;
     let (place, daemon) = Daemon::in_new_sandbox();
     let folder = place.home().join("memory/many");
@@ -341,7 +341,7 @@ fn a_folder_that_is_removed_is_told_of_whole() {
             } if kind == "delete" => {
                 told.push((id.unwrap(), path));
             }
-            // What was there before is seen for the first time.
+            // The existing memories are recorded for the first time.
             Envelope { event: Event::MemoryChanged(MemoryChanged::File { kind, .. }), .. } => {
                 assert_eq!(kind, "outside");
             }
@@ -355,7 +355,7 @@ fn a_folder_that_is_removed_is_told_of_whole() {
 }
 
 #[test]
-fn a_session_has_so_many_streams_and_no_more() {
+fn a_session_has_a_limited_number_of_streams() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let (session, _) = daemon.session();
     let path = format!("/session/{session}/events");
@@ -368,7 +368,7 @@ fn a_session_has_so_many_streams_and_no_more() {
 }
 
 #[test]
-fn the_command_line_shows_what_the_daemon_tells() {
+fn the_command_line_shows_the_events_of_the_daemon() {
     let place = Sandbox::new();
     assert_eq!(place.run(&["events"]).status, 1, "nobody is there");
     let daemon = Daemon::start(&place);

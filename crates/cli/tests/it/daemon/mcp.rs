@@ -1,4 +1,4 @@
-//! MCP over HTTP, at the daemon's `/mcp`: behind the gate, in its workspace, for its client, to the end.
+//! Tests of MCP over HTTP at the daemon's `/mcp`: access, workspaces, sessions and the end of the daemon.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::sandbox::Sandbox;
 
 const NEWEST: &str = "2026-07-28";
 
-/// Prepares a message that is sent to this path.
+/// Prepares a message to this path.
 fn message<'d>(daemon: &'d Daemon, path: &str, message: &Value) -> HttpRequest<'d> {
     let ask = daemon.ask("POST", path).json(message);
     ask.header("Accept", "application/json, text/event-stream")
@@ -43,7 +43,7 @@ fn create(path: &str) -> Value {
     call(&json!({ "command": "create", "path": path, "file_text": "text\n" }))
 }
 
-/// Returns the code of a call that came back, `ok` if all went well.
+/// Returns the code of an answered call, `ok` if it succeeded.
 fn outcome(answer: &HttpResponse) -> String {
     let result = answer.json()["result"]["_meta"]["lukasa"].clone();
     if result["ok"] == true { "ok".to_owned() } else { result["code"].as_str().unwrap().to_owned() }
@@ -99,7 +99,7 @@ impl<'d> McpSession<'d> {
         serde_json::from_str(data).unwrap()
     }
 
-    /// Returns whether it is known.
+    /// Returns whether the daemon knows the session.
     fn is_alive(&self) -> bool {
         let ping = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" });
         match self.send(&ping).status {
@@ -124,7 +124,7 @@ impl MessageStream {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
         assert!(line.contains(" 200 "), "{line}");
-        // Whoever has the head is listening.
+        // When the head of the answer has arrived, the stream is open.
         while line.trim_end() != "" {
             line.clear();
             reader.read_line(&mut line).unwrap();
@@ -157,7 +157,7 @@ impl MessageStream {
 }
 
 #[test]
-fn the_gate_stands_before_it() {
+fn mcp_requires_the_token_and_an_allowed_origin() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let list = || request(&daemon, "/mcp", "tools/list", json!({}));
     let refused = |status: u16, code: &str| (status, code.to_owned());
@@ -177,7 +177,7 @@ fn the_gate_stands_before_it() {
 }
 
 #[test]
-fn a_client_is_answered_in_the_form_that_it_takes() {
+fn an_answer_has_a_form_that_the_client_accepts() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let session = McpSession::begin(&daemon, "/mcp");
     let ping = json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" });
@@ -206,13 +206,13 @@ fn a_client_is_answered_in_the_form_that_it_takes() {
     check(None, json, events);
     check(Some("application/json"), json, json);
     check(Some("text/event-stream"), events, events);
-    // A session can be begun so too.
+    // A session can be started in this form too.
     for accept in ["*/*", json, events] {
         let begun = McpSession::ask_for(&daemon, "/mcp").header("Accept", accept).send();
         assert_eq!(begun.status, 200, "{accept}: {}", begun.text());
         assert!(begun.header("Mcp-Session-Id").is_some(), "{accept}");
     }
-    // A stream without an end is a stream or nothing.
+    // A stream without end has only the form of a stream.
     let listen = || {
         let params = json!({ "notifications": { "resourcesListChanged": true } });
         request(&daemon, "/mcp", "subscriptions/listen", params)
@@ -242,7 +242,7 @@ fn half_a_surrogate_pair_is_answered_by_the_id_of_its_request() {
 }
 
 #[test]
-fn what_is_no_message_is_answered_as_the_protocol_asks() {
+fn an_invalid_message_is_answered_as_the_protocol_requires() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let ask = || message(&daemon, "/mcp", &Value::Null);
     let check = |ask: HttpRequest<'_>, expected: (u16, i32)| {
@@ -260,10 +260,10 @@ fn what_is_no_message_is_answered_as_the_protocol_asks() {
     check(ask().bytes(format!("[{ping},{ping}]").as_bytes()), (400, -32600));
     check(ask().bytes(ping.as_bytes()).header("Content-Type", "text/plain"), (415, -32600));
     check(ask().bytes(ping.as_bytes()).header("Accept", "text/html"), (406, -32600));
-    // Older revisions have to begin, and what has ended is not there.
+    // Older revisions need a session, and an ended session is not found.
     check(ask().bytes(ping.as_bytes()), (400, -32600));
     check(ask().bytes(ping.as_bytes()).header("Mcp-Session-Id", "nobody"), (404, -32600));
-    // What the newest has no more is as unknown as what never was.
+    // Methods that the newest revision dropped are unknown, like methods that never existed.
     for method in ["initialize", "resources/subscribe", "nonsense"] {
         check(request(&daemon, "/mcp", method, json!({})), (404, -32601));
     }
@@ -289,7 +289,7 @@ fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
     assert_eq!(listed("/mcp"), ["lukasa://memories/project/here.md"]);
     assert_eq!(listed(&there), ["lukasa://memories/project/there.md"]);
 
-    // Nor by a session that was begun elsewhere.
+    // The same holds for a session of another workspace.
     let mut session = McpSession::begin(&daemon, "/mcp");
     assert!(session.is_alive());
     session.path = there;
@@ -302,7 +302,7 @@ fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
 }
 
 #[test]
-fn a_session_is_its_clients_alone() {
+fn a_session_belongs_to_its_client() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let ((_, mine), (_, theirs)) = (daemon.session(), daemon.session());
     let begun = McpSession::ask_for(&daemon, "/mcp").header("X-Lukasa-Client-Id", &mine).send();
@@ -328,7 +328,7 @@ fn a_session_is_its_clients_alone() {
 }
 
 #[test]
-fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
+fn a_change_names_its_author_and_a_class_has_limited_access() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let write = |path: &str| request(&daemon, "/mcp", "tools/call", create(path));
     let made = write("/memories/global/newest.md").send();
@@ -361,7 +361,7 @@ fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
 }
 
 #[test]
-fn who_subscribed_hears_of_what_another_process_did_to_the_end_of_the_daemon() {
+fn a_subscriber_receives_changes_of_other_processes_until_the_daemon_ends() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let watched = "lukasa://memories/global/watched.md";
     place.run_ok(&["create", "global/watched.md", "one"]);
@@ -402,7 +402,7 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
     ));
     ending.next_of("notifications/subscriptions/acknowledged");
 
-    // Whoever writes has to wait for the root, which is held by somebody else.
+    // The call must wait, because another process holds the lock of the root.
     let held = hold_root(&place);
     let params = create("/memories/global/b.md");
     let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params });
@@ -420,11 +420,11 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
 }
 
 #[test]
-fn sessions_that_nobody_ends_make_room_but_for_those_that_listen() {
+fn abandoned_sessions_are_evicted_unless_they_listen() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let (heard, unheard) = (McpSession::begin(&daemon, "/mcp"), McpSession::begin(&daemon, "/mcp"));
     let _listening = heard.listen();
-    // As many as there may be, with those two; and one more.
+    // The maximum number of sessions including those two, and one more.
     let used: Vec<_> = (0..255).map(|_| McpSession::begin(&daemon, "/mcp")).collect();
     assert!(!unheard.is_alive());
     assert!(heard.is_alive());
@@ -443,7 +443,7 @@ fn a_handshake_counts_whatever_revision_it_names() {
     for _ in 0..256 {
         let begun =
             message(&daemon, "/mcp", &handshake).header("MCP-Protocol-Version", NEWEST).send();
-        // Taken down to an older revision or refused: either way there is no session too many.
+        // The request is downgraded to an older revision or refused; the limit of sessions holds in both cases.
         assert!(begun.status == 200 || begun.status == 400, "{}", begun.text());
         if begun.status == 400 {
             return;
@@ -460,7 +460,7 @@ fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
     let held = hold_root(&place);
     let text = "x".repeat(9 * 1024 * 1024);
     let large = json!({ "command": "create", "path": "/memories/global/b.md", "file_text": text });
-    // Each is taken, and its answer comes when somebody else lets go of the root.
+    // Each call is accepted, and answered when the lock of the root is released.
     let waiting: Vec<_> = (5..9)
         .map(|id| {
             let params = call(&large);
@@ -471,7 +471,7 @@ fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
         .collect();
     let more = || daemon.post("/v1/tool", &json!({ "command": "view", "path": text })).status;
     assert_eq!(more(), 503, "there is no room beside them");
-    // To go away is not to take it back.
+    // A closed connection does not cancel the call.
     drop(waiting);
     assert_eq!(more(), 503);
     drop(held);

@@ -1,4 +1,4 @@
-//! Sessions of a published MCP client with a daemon: agents of several classes, and clients that work in several
+//! Tests of sessions of a published MCP client with a daemon: agents of several classes, and clients in several
 //! projects at once.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{Daemon, PATIENCE, TOKEN};
 use crate::mcp_clients::tool;
 use crate::sandbox::Sandbox;
 
-/// Runs a client by a plan; returns what it saw.
+/// Runs a client with a plan; returns its report.
 fn client(place: &Sandbox, server: &str, plan: &Value) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/session.mjs");
     let mut command = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
@@ -36,7 +36,7 @@ fn mcp(daemon: &Daemon) -> String {
 }
 
 #[test]
-fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
+fn a_session_keeps_its_class_and_a_call_may_have_a_lower_one() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let check = |class: Option<&str>, asked: Option<&str>, expected: [&str; 2]| {
         let word = format!("{}-{}", class.unwrap_or("none"), asked.unwrap_or("none"));
@@ -54,7 +54,7 @@ fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
     check(None, Some("plan"), ["ok", "read_only"]);
     check(Some("exec"), Some("explore"), ["read_only", "read_only"]);
     check(Some("plan"), Some("plan"), ["ok", "read_only"]);
-    // Never above that of the session.
+    // The class of a call is never above that of the session.
     check(Some("plan"), Some("exec"), [above, above]);
     check(Some("explore"), Some("exec"), [above, above]);
     check(Some("explore"), Some("plan"), [above, above]);

@@ -1,4 +1,4 @@
-//! `/v1`: memories with preconditions, the tool, search, history, archives, counts, descriptions.
+//! Tests of `/v1`: memories with preconditions, the tool, search, history, archives, metrics, API description.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn make(daemon: &Daemon, path: &str, text: &str) -> String {
     made.header("ETag").unwrap().to_owned()
 }
 
-/// Writes into a memory's file as an editor would that keeps the time of the last change.
+/// Writes into a memory's file without changing its time of modification.
 fn edit_quietly(file: &Path, text: &str) {
     let long_ago = SystemTime::now() - Duration::from_hours(1);
     fs::write(file, text).unwrap();
@@ -40,7 +40,7 @@ fn an_edit_of_a_file_is_read_at_once_although_it_changes_neither_size_nor_date()
     };
     let mut before = None;
     for text in ["one\n", "two\n", "six\n"] {
-        // As long as the one before, and as old.
+        // The same length and time as before.
         edit_quietly(&file, text);
         let first = read();
         assert_eq!((first.0, &first.2), (200, &json!(text)));
@@ -59,7 +59,7 @@ fn a_read_is_answered_the_same_by_each_of_its_routes() {
     let task = task["taskId"].as_str().unwrap();
     let told = |answer: &HttpResponse| {
         let mut head: Vec<String> = answer.headers().map(str::to_lowercase).collect();
-        // Each answer has these of its own.
+        // These headers differ in each answer.
         head.retain(|line| !line.starts_with("x-request-id:") && !line.starts_with("date:"));
         head.sort();
         (answer.status, head, answer.text())
@@ -213,7 +213,7 @@ fn of_writers_that_name_the_same_revision_at_once_one_wins() {
     const WRITERS: usize = 8;
     let (_place, daemon) = Daemon::in_new_sandbox();
     let first = make(&daemon, "global/a.md", "zero\n");
-    // Writes, all at once, and counts what they are answered.
+    // Sends all writes at once, and counts their answers.
     let race = |header: &'static str, value: &str, name: &str| {
         let at_once = Barrier::new(WRITERS);
         let write = |number: usize| {
@@ -241,9 +241,9 @@ fn of_writers_that_name_the_same_revision_at_once_one_wins() {
 }
 
 #[test]
-fn what_may_not_be_written_is_refused_with_its_code() {
+fn a_forbidden_write_is_refused_with_its_code() {
     let place = Sandbox::new();
-    // No checkout: there is neither a project nor a workspace.
+    // Without a checkout there is neither a project nor a workspace.
     let daemon = Daemon::start_with(&place, &["--project", &place.home().display().to_string()]);
     let check = |path: &str, text: &str, expected: (u16, &str)| {
         let answer = put(&daemon, path, text, ("If-None-Match", "*"));
@@ -308,7 +308,7 @@ fn memories_are_listed_page_by_page() {
 }
 
 #[test]
-fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
+fn the_requests_of_one_client_share_the_influence_of_its_reads() {
     let place = Sandbox::new();
     let root = place.checkout().join(".lukasa/memory");
     std::fs::create_dir_all(&root).unwrap();
@@ -328,7 +328,7 @@ fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
     call(&reader, json!({ "command": "view", "path": "/memories/project/build.md" }));
     call(&other, create("by-other"));
     call(&reader, create("by-reader"));
-    // A session that nobody began begins nothing anew, and the instruction files are out of reach.
+    // An unknown session does not reset the influence, and the instruction files cannot be read.
     let made_up = daemon.ask("POST", "/v1/tool").json(&create("made-up"));
     let made_up = made_up.header("X-Lukasa-Client-Id", &reader).header("Mcp-Session-Id", "mine");
     assert_eq!(made_up.send().json()["ok"], true);
@@ -338,7 +338,7 @@ fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
         ask.header("X-Lukasa-Client-Id", client).send().status
     };
     assert_eq!((save(&reader), save(&other)), (403, 200));
-    // Nor does a task wash what it is told.
+    // A task does not raise the trust of its text.
     let fact = json!({ "content": "I always build with make." });
     let ask = daemon.ask("POST", "/workspace/memory/remember").json(&fact);
     let task = ask.header("X-Lukasa-Client-Id", &reader).send().json();
@@ -385,7 +385,7 @@ fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
 }
 
 #[test]
-fn a_change_is_shown_with_its_difference_and_taken_back() {
+fn a_change_is_shown_with_its_difference_and_undone() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let first = make(&daemon, "global/a.md", "one\n");
     assert_eq!(put(&daemon, "global/a.md", "two\n", ("If-Match", &first)).status, 200);
@@ -422,7 +422,7 @@ fn a_change_is_shown_with_its_difference_and_taken_back() {
 }
 
 #[test]
-fn what_is_exported_here_is_imported_there() {
+fn an_exported_archive_can_be_imported_elsewhere() {
     let (here, there) = (Sandbox::new(), Sandbox::new());
     let daemon = Daemon::start(&here);
     make(&daemon, "global/a.md", "one\n");
@@ -476,10 +476,10 @@ fn an_archive_with_too_many_entries_is_refused_as_a_whole() {
 }
 
 #[test]
-fn an_export_is_made_while_it_is_sent() {
+fn an_export_is_created_while_it_is_sent() {
     use std::io::Read as _;
     let (place, daemon) = Daemon::in_new_sandbox();
-    // Files that were put there, in many times what the daemon may use for sending them.
+    // Files without Lukasa's record, many times larger than the daemon's buffers for sending.
     let root = place.home().join("memory");
     std::fs::create_dir_all(&root).unwrap();
     let text = "- All of it is to come out again.\n".repeat(2_900);
@@ -503,7 +503,7 @@ fn an_export_is_made_while_it_is_sent() {
 }
 
 #[test]
-fn a_look_in_depth_says_whether_memories_can_be_used() {
+fn a_deep_health_check_reports_whether_memories_are_usable() {
     let (place, daemon) = Daemon::in_new_sandbox();
     make(&daemon, "global/a.md", "one\n");
     let health = daemon.get("/health").json();
@@ -558,7 +558,7 @@ fn the_daemon_counts_and_describes_itself() {
 }
 
 #[test]
-fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
+fn a_memory_has_a_trust_and_a_time_of_writing() {
     let place = Sandbox::new();
     let root = place.checkout().join(".lukasa/memory");
     std::fs::create_dir_all(&root).unwrap();
@@ -583,7 +583,7 @@ fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
     check("global/persons.md", "person", true);
     check("project/cloned.md", "outside", false);
 
-    // A new path is no new text; a text that a person edits is trusted no more than what it was.
+    // A new path is no new text, and an edit by a person does not raise the trust of the other text.
     let written = |path: &str| daemon.get(&format!("/v1/memories/{path}")).json();
     let before = written("global/agents.md");
     let renaming =
@@ -595,7 +595,7 @@ fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
     let after = written("global/moved.md");
     assert!(after["lastWrittenAt"].as_str().unwrap() > before["lastWrittenAt"].as_str().unwrap());
 
-    // What was written without Lukasa came from outside, however it was before.
+    // A text that was written without Lukasa has trust `outside`, whatever it had before.
     std::fs::write(place.home().join("memory/persons.md"), "edited\n").unwrap();
     assert_eq!(written("global/persons.md")["trust"], "outside");
 }

@@ -1,5 +1,6 @@
-//! The daemon keeps to its own description: Schemathesis, which nobody here wrote, asks for whatever that
-//! allows and for what it does not, and looks at every answer.
+//! Tests that the daemon follows its own API description.
+//!
+//! Schemathesis, a tool of other authors, sends requests that the description allows and others, and checks every answer.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,22 +9,20 @@ use super::{Daemon, TOKEN};
 use crate::mcp_clients::tool;
 use crate::sandbox::Sandbox;
 
-/// How many requests are made up for each operation, beside those that follow from its description; set by
-/// `cargo xtask api`.
+/// The environment variable for the number of generated requests for each operation; `cargo xtask api` sets it.
 const EXAMPLES: &str = "LUKASA_API_EXAMPLES";
 
-/// So many are made up in the usual run: a few seconds.
+/// The number in the usual run, which takes a few seconds.
 const EXAMPLES_DEFAULT: &str = "10";
 
-/// What is looked at: faults, statuses, kinds and shapes of answers, and that nothing is answered without
-/// the token or with a method that is not there. What a request may hold beside what is known is not: it
-/// is ignored.
+/// The checks: server errors, statuses, content types and schemas of answers, and refusals without the token or with an
+/// unknown method. Unknown fields of requests are not checked, because the daemon ignores them.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,\
                       ignored_auth,unsupported_method";
 
 #[test]
-fn every_answer_is_as_it_is_described() {
+fn every_answer_follows_the_api_description() {
     let place = Sandbox::with(&[("global/prefs.md", "- Prefers short answers.\n")]);
     let daemon = Daemon::start(&place);
     let examples = std::env::var(EXAMPLES).unwrap_or_else(|_| EXAMPLES_DEFAULT.to_owned());
@@ -35,7 +34,7 @@ fn every_answer_is_as_it_is_described() {
         .args(["--checks", CHECKS, "--max-examples", &examples])
         // Streams never end, and their frames are tested elsewhere.
         .args(["--exclude-path-regex", "/events$"])
-        // The same requests each time, one after the other, and nothing kept.
+        // The same requests each time, one after the other, and without stored examples.
         .args(["--seed", "1", "--workers", "1", "--generation-database", "none", "--no-color"])
         .env("SCHEMATHESIS_HOOKS", hooks)
         .current_dir(place.path())

@@ -1,4 +1,4 @@
-//! The page's door: tickets, tokens of browsers, whose pages may call; and what the page needs of the API.
+//! Tests of access to the page: tickets, tokens of browsers and allowed origins; and of the API that the page needs.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 
 const POLICY: &str = "require-trusted-types-for 'script'";
 
-/// Asks without the daemon's token.
+/// Prepares a request without the daemon's token.
 fn ask<'d>(daemon: &'d Daemon, method: &str, path: &str) -> super::HttpRequest<'d> {
     daemon.ask(method, path).without_header("Authorization")
 }
@@ -20,7 +20,7 @@ fn log_in(daemon: &Daemon) -> String {
 }
 
 #[test]
-fn a_browser_gets_a_token_of_its_own_for_a_ticket_once() {
+fn a_ticket_gives_a_browser_one_token() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let ticket = daemon.post("/ui/tickets", &json!({})).json()["ticket"].clone();
     let trade = |ticket: &Value| {
@@ -41,7 +41,7 @@ fn a_browser_gets_a_token_of_its_own_for_a_ticket_once() {
 }
 
 #[test]
-fn the_files_are_open_and_nothing_else_is() {
+fn only_the_files_of_the_page_need_no_token() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let page = ask(&daemon, "GET", "/ui/").send();
     assert_eq!(page.status, 200);
@@ -61,7 +61,7 @@ fn the_files_are_open_and_nothing_else_is() {
 }
 
 #[test]
-fn its_own_page_may_call_and_no_other() {
+fn only_the_own_page_may_call_the_api() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let token = log_in(&daemon);
     let own = format!("http://{}", daemon.address());
@@ -82,14 +82,14 @@ fn its_own_page_may_call_and_no_other() {
     ] {
         assert_eq!(from(origin), 403, "{origin}");
     }
-    // A name that leads here by somebody's doing is none of this machine's.
+    // A foreign host name that resolves to this machine (DNS rebinding) is not accepted.
     let host = format!("evil.example:{port}");
     let rebound = ask(&daemon, "GET", "/ui/").without_header("Host").header("Host", &host);
     assert_eq!(rebound.header("Origin", &format!("http://{host}")).send().status, 403);
 }
 
 #[test]
-fn switched_off_it_is_not_there() {
+fn a_disabled_page_is_not_found() {
     let place = Sandbox::new();
     let mut command = Daemon::command(&place, &[]);
     command.env("LUKASA_TOKEN", super::TOKEN).env("LUKASA_FEATURES", "-page");
@@ -106,7 +106,7 @@ fn switched_off_it_is_not_there() {
 }
 
 #[test]
-fn several_memories_go_as_one_change_or_not_at_all() {
+fn several_memories_are_deleted_as_one_change_or_not_at_all() {
     let place = Sandbox::new();
     for name in ["a", "b", "c"] {
         place.create(&format!("global/{name}.md"), &format!("- {name}\n"));

@@ -1,4 +1,4 @@
-//! Proposals over HTTP: a person lists them and decides, and whoever listens hears of it.
+//! Tests of proposals over HTTP: a person lists them and decides, and subscribers receive events.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn done(id: i64, change: Option<i64>) -> Decision {
 }
 
 #[tokio::test]
-async fn a_person_lists_them_and_decides_on_each_and_streams_tell_of_it() {
+async fn a_person_decides_on_each_proposal_and_streams_publish_it() {
     let place = with_three().await;
     let daemon = Daemon::start(&place);
     let client = client(&daemon);
@@ -100,7 +100,7 @@ fn other_project(place: &Sandbox) -> String {
 }
 
 #[tokio::test]
-async fn another_project_sees_and_decides_only_what_is_everybodys() {
+async fn another_project_sees_and_decides_only_global_proposals() {
     let place = with_three().await;
     let other = other_project(&place);
     let app = place.checkout().display().to_string();
@@ -115,7 +115,7 @@ async fn another_project_sees_and_decides_only_what_is_everybodys() {
 }
 
 #[test]
-fn what_is_wrong_with_a_request_is_named() {
+fn an_invalid_request_names_its_problem() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let refused = |path: &str, body: &serde_json::Value| {
         let answer = daemon.post(path, body);

@@ -1,5 +1,5 @@
-//! The published client of the task API, in its oldest version with these routes and its newest,
-//! driving the daemon from Node. Nobody here wrote it.
+//! Tests of the published client of the task API, in its oldest version with these routes and its newest,
+//! driving the daemon from Node. It is the work of other authors.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::sandbox::Sandbox;
 /// The npm names under which the two versions are installed.
 const VERSIONS: [&str; 2] = ["qwen-code-sdk-0.1.8", "qwen-code-sdk-0.1.14"];
 
-/// Who does its tasks: whoever does by default, and a child.
+/// The settings for the runner of tasks: the default, and a child process.
 const RUNNERS: &[&[&str]] =
     if cfg!(feature = "child") { &[&[], &["--runner", "child"]] } else { &[&[]] };
 
@@ -35,7 +35,7 @@ fn the_published_client_is_served_unchanged() {
     }
 }
 
-/// What the script reports. Only the newest version knows scopes.
+/// Returns the expected report of the script. Only the newest version knows scopes.
 fn expected(knows_scopes: bool) -> Value {
     let scoped = if knows_scopes { json!(["project"]) } else { Value::Null };
     json!({
@@ -95,7 +95,7 @@ fn expected(knows_scopes: bool) -> Value {
     })
 }
 
-/// What the script reports of the event of a context file.
+/// Returns the expected report of the event of a context file.
 fn written([scope, file, mode]: [&str; 3], bytes: usize) -> Value {
     let told = json!(["workspace.memory.changed", scope, file, mode, bytes]);
     json!({ "known": true, "told": told, "mine": true })

@@ -1,4 +1,4 @@
-//! The client of this project, in Rust, against a daemon that is a process of its own.
+//! Tests of the Rust client against a daemon in its own process.
 
 mod streams;
 mod tcp_proxy;
@@ -31,7 +31,6 @@ use crate::sandbox::Sandbox;
 #[expect(dead_code, unreachable_pub, reason = "an example is a program of its own")]
 mod example;
 
-/// Returns a client of a daemon.
 fn client(daemon: &Daemon) -> Client {
     client_at(daemon.log_lines["url"].as_str().unwrap())
 }
@@ -56,7 +55,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Refusal {
     }
 }
 
-/// Returns the revision that a conflict tells.
+/// Returns the revision that a conflict reports.
 fn conflict<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Option<String> {
     match result {
         Err(ClientError::Conflict(conflict)) => conflict.revision,
@@ -65,7 +64,7 @@ fn conflict<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Option<String
 }
 
 #[tokio::test]
-async fn the_example_of_the_documentation_does_what_it_says() {
+async fn the_example_of_the_documentation_works() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let door = || daemon.log_lines["url"].as_str().unwrap().parse::<Endpoint>().unwrap();
     let told = example::remember(door(), TOKEN).await.unwrap().unwrap();
@@ -76,7 +75,7 @@ async fn the_example_of_the_documentation_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn tasks_are_asked_for_waited_for_and_told_apart() {
+async fn tasks_are_started_awaited_and_distinguished() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let request = RememberRequest {
@@ -123,7 +122,7 @@ async fn tasks_are_asked_for_waited_for_and_told_apart() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
+async fn a_waiting_task_can_be_left_or_cancelled() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     remembered(&client, "I like tea.").await;
@@ -141,13 +140,13 @@ async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
         Err(ClientError::TaskFailed(task)) => assert_eq!(*task, back),
         other => panic!("{other:?}"),
     }
-    // Whoever stops waiting does not stop the task.
+    // A client that stops waiting does not stop the task.
     let waiting = client.wait_for(&left.task_id, PATIENCE);
     assert!(tokio::time::timeout(Duration::ZERO, waiting).await.is_err());
     drop(held);
     let done = client.wait_for(&left.task_id, PATIENCE).await.unwrap();
     assert_eq!(done.status, TaskStatus::Completed);
-    // What has ended stays.
+    // An ended task keeps its status.
     assert_eq!(client.cancel(&left.task_id).await.unwrap(), done);
 }
 
@@ -175,7 +174,7 @@ async fn each_client_sees_its_own_tasks() {
 }
 
 #[tokio::test]
-async fn a_write_that_lost_is_a_conflict_that_names_the_winner() {
+async fn a_conflict_names_the_revision_of_the_winner() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let path = "/memories/global/a b/ä#%+&.md";
@@ -192,7 +191,7 @@ async fn a_write_that_lost_is_a_conflict_that_names_the_winner() {
 }
 
 #[tokio::test]
-async fn all_that_the_store_can_do_is_a_call() {
+async fn every_operation_of_the_store_is_a_call() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     assert_eq!(client.health().await.unwrap().status, "ok");
@@ -240,7 +239,7 @@ async fn all_that_the_store_can_do_is_a_call() {
 }
 
 #[tokio::test]
-async fn history_is_read_and_taken_back() {
+async fn history_is_read_and_undone() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let path = "/memories/global/a.md";
@@ -266,7 +265,7 @@ async fn history_is_read_and_taken_back() {
 }
 
 #[tokio::test]
-async fn what_a_page_for_people_does_is_a_call() {
+async fn every_action_of_the_page_is_a_call() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     for name in ["a", "b"] {
@@ -301,7 +300,7 @@ async fn what_a_page_for_people_does_is_a_call() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_by_what_can_be_done_about_it() {
+async fn errors_are_classified_by_their_remedy() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let url = daemon.log_lines["url"].as_str().unwrap();
     let stranger = Client::new(url.parse().unwrap(), "not-the-token").unwrap();
@@ -369,7 +368,7 @@ async fn a_peer_that_is_no_daemon_is_given_up() {
 }
 
 #[tokio::test]
-async fn the_socket_is_a_door_as_well() {
+async fn the_client_works_over_the_socket() {
     let place = Sandbox::new();
     let _daemon = Daemon::start(&place);
     let client = Client::new(Endpoint::Socket(socket(&place)), TOKEN).unwrap();
@@ -382,13 +381,13 @@ async fn the_socket_is_a_door_as_well() {
 }
 
 #[tokio::test]
-async fn what_has_no_effect_shares_a_connection() {
+async fn requests_without_effect_share_a_connection() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let line = TcpProxy::to(daemon.address());
     let client = client_at(&line.url());
     for _ in 0..5 {
         client.health().await.unwrap();
-        // A refusal leaves it as good as it was.
+        // A refusal leaves the connection usable.
         refusal(client.read("/memories/global/none.md").await);
     }
     assert_eq!(line.accepted(), 1);
@@ -400,7 +399,7 @@ async fn what_has_no_effect_shares_a_connection() {
 }
 
 #[tokio::test]
-async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
+async fn a_task_is_awaited_across_a_restart_of_the_daemon() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let line = TcpProxy::to(daemon.address());
     let client = client_at(&line.url());
@@ -417,7 +416,7 @@ async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
     let daemon = Daemon::start(&place);
     line.redirect_to(daemon.address());
     assert_eq!(waiting.await.unwrap().unwrap().status, TaskStatus::Completed);
-    // The connection that was kept is of no use any more, and nobody notices.
+    // The kept connection is closed, and the client opens a new one without an error.
     line.cut();
     assert_eq!(client.health().await.unwrap().status, "ok");
 }

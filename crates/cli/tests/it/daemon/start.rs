@@ -1,4 +1,4 @@
-//! Starting a daemon: where it listens, its token, what it prints, and that there is one.
+//! Tests of the start of a daemon: its address, its token, its output, and the limit of one for a state folder.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use crate::processes::{Locks, hold_locks};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
+fn the_first_start_creates_a_private_token_that_is_kept() {
     let place = Sandbox::new();
     let daemon = Daemon::start_by(Daemon::command(&place, &[]));
     let file = place.home().join("state/token");
@@ -34,7 +34,7 @@ fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
 }
 
 #[test]
-fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
+fn a_state_folder_has_one_daemon_and_a_second_one_names_it() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let second = place.run(&["serve", "--port", "0"]);
     let url = daemon.log_lines["url"].as_str().unwrap();
@@ -42,14 +42,14 @@ fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
     assert!(second.stderr.starts_with(&told), "{}", second.stderr);
     assert_eq!(second.status, 75);
     assert_eq!(daemon.get("/health").status, 200);
-    // One that was killed leaves its files behind; the next goes on with them.
+    // A killed daemon leaves its files behind, and the next one uses them.
     daemon.kill();
     let daemon = Daemon::start(&place);
     assert_eq!(daemon.get("/health").status, 200);
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_with_what_to_do() {
+fn an_unusable_start_is_refused_with_a_remedy() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let port = daemon.address().rsplit(':').next().unwrap().to_owned();
     let other = Sandbox::new();
@@ -93,7 +93,7 @@ fn the_lines_that_are_printed_work_as_printed() {
     assert!(queued.contains("\"status\":\"queued\""), "{queued}");
     let listed = run(lines[1]);
     assert!(listed.contains("\"memories\":["), "{listed}");
-    // What is printed for an agent is one line as well. In the agent's stead, curl begins a session there.
+    // The command for an agent is one line too. Here curl starts a session instead of an agent.
     let hint = printed.lines().find(|line| line.trim().starts_with("claude mcp add")).unwrap();
     let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
@@ -104,7 +104,7 @@ fn the_lines_that_are_printed_work_as_printed() {
          -H 'Content-Type: application/json' -d '{begin}' \"$6\"; }}\n{hint}"
     ));
     assert!(served.contains("\"serverInfo\":{\"name\":\"lukasa\""), "{served}");
-    // The last one goes on until it is ended: its first lines are enough.
+    // The last command runs without end, so only its first lines are read.
     let mut stream = place.program("sh");
     let follow = format!("exec {}", lines[2].trim());
     let mut stream = stream.args(["-c", &follow]).stdout(Stdio::piped()).spawn().unwrap();
@@ -151,7 +151,7 @@ fn several_workspaces_are_served_side_by_side() {
 fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let task = daemon.task("remember", &json!({ "content": "I like tea." }));
-    // Somebody holds the memories, so that a task runs for a while.
+    // The lock of the root is held, so that a task runs for a while.
     let held = hold_locks(&place, Locks::Roots);
     let running =
         daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();

@@ -1,4 +1,4 @@
-//! Every row of the error table of the task API, the order of its checks, and who sees what.
+//! Tests of the task API: every row of its error table, the order of its checks, and the visibility of tasks.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn body_of(kind: &str) -> Value {
 }
 
 #[test]
-fn a_text_is_remembered_forgotten_and_tidied_up() {
+fn tasks_remember_forget_and_dream() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let asked = daemon.post("/workspace/memory/remember", &body_of("remember"));
     assert_eq!(asked.status, 202);
@@ -53,7 +53,7 @@ fn a_text_is_remembered_forgotten_and_tidied_up() {
 }
 
 #[test]
-fn what_is_wrong_with_a_body_has_its_own_code() {
+fn each_problem_of_a_body_has_its_own_code() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let check = |kind: &str, body: Value, expected: (u16, &str)| {
         let ask = daemon.ask("POST", &format!("/workspace/memory/{kind}"));
@@ -80,7 +80,7 @@ fn what_is_wrong_with_a_body_has_its_own_code() {
     check("remember", json!([]), (400, "invalid_json"));
     check("dream", json!("dream"), (400, "invalid_json"));
     check("review", json!({}), (404, "route_not_found"));
-    // The longest passes, and so does what is harmless or optional.
+    // The longest text is accepted, and so are harmless and optional fields.
     check("remember", json!({ "content": longest }), (202, "-"));
     check("remember", json!({ "content": "x", "contextMode": null, "__proto__": {} }), (202, "-"));
     check("dream", json!({ "whatever": true }), (202, "-"));
@@ -89,7 +89,7 @@ fn what_is_wrong_with_a_body_has_its_own_code() {
     let twice = br#"{"content": 1, "content": "the last one counts"}"#;
     let twice = daemon.ask("POST", "/workspace/memory/remember").bytes(twice).send();
     assert_eq!(twice.status, 202, "{}", twice.text());
-    // A text that was cut in the middle of a character: half of a surrogate pair is valid UTF-8, and is replaced.
+    // A text that was cut within a character: a lone surrogate escape in JSON is replaced.
     let cut = br#"{"content": "I keep bees \ud83d"}"#;
     let cut = daemon.ask("POST", "/workspace/memory/remember").bytes(cut).send();
     assert_eq!(cut.status, 202, "{}", cut.text());
@@ -113,7 +113,7 @@ fn the_checks_come_in_one_order() {
     let place = Sandbox::new();
     std::fs::create_dir(place.path().join("other")).unwrap();
     let daemon = Daemon::start_with(&place, &["--untrusted", "../other"]);
-    // Every request is wrong in everything that comes after, too.
+    // Every request also violates all later checks.
     let wrong = || {
         daemon
             .ask("POST", &format!("/workspaces/{}/memory/remember", daemon.workspace(1)))
@@ -139,7 +139,7 @@ fn the_checks_come_in_one_order() {
     check(ask(), (400, "invalid_json"));
     let body = json!({ "contextMode": "x", "scope": "x" });
     check(ask().json(&body), (403, "untrusted_workspace"));
-    // From here on the workspace is one that may be used.
+    // From here on the workspace is trusted and known.
     let ask = |body: Value| {
         let path = "/workspace/memory/remember";
         daemon.ask("POST", path).header("X-Qwen-Client-Id", "not one").json(&body)
@@ -153,7 +153,7 @@ fn the_checks_come_in_one_order() {
 }
 
 #[test]
-fn who_asks_too_often_is_told_so_before_the_body_is_looked_at() {
+fn the_rate_limit_is_checked_before_the_body() {
     let place = Sandbox::new();
     let daemon = Daemon::start_with(&place, &["--rate-limit", "3"]);
     let ask = || daemon.ask("POST", "/workspace/memory/remember").bytes(b"{");
@@ -164,12 +164,12 @@ fn who_asks_too_often_is_told_so_before_the_body_is_looked_at() {
     assert_eq!(late.header("Retry-After"), Some("1"));
     assert_eq!(ask().header("Authorization", "Bearer x").send().status, 401);
     assert_eq!(daemon.get("/health").status, 200);
-    // Another name is another client.
+    // Another client id is another client.
     assert_eq!(ask().header("X-Qwen-Client-Id", "another").send().status, 400);
 }
 
 #[test]
-fn a_workspace_that_is_not_trusted_answers_before_anything_is_looked_up() {
+fn an_untrusted_workspace_is_refused_before_any_lookup() {
     let place = Sandbox::new();
     std::fs::create_dir(place.path().join("other")).unwrap();
     let daemon = Daemon::start_with(&place, &["--untrusted", "../other"]);
@@ -206,7 +206,7 @@ fn memory_that_is_off_takes_no_tasks_and_is_not_offered() {
 }
 
 #[test]
-fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
+fn a_task_is_visible_only_to_its_client_and_under_its_kind() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let ((_, ours), (_, theirs)) = (daemon.session(), daemon.session());
     let submit = |client: Option<&str>| {
@@ -235,7 +235,7 @@ fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
         assert_eq!(look(kind, &owned, Some(&ours)), not_found(kind));
         assert_eq!(look(kind, "nonsense", None), not_found(kind));
     }
-    // An empty name is none.
+    // An empty client id counts as none.
     assert_eq!(look("remember", &free, Some("")), seen);
     let unknown = daemon
         .ask("GET", &format!("/workspace/memory/remember/{free}"))
@@ -255,7 +255,7 @@ fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
 }
 
 #[test]
-fn who_has_left_cannot_poll() {
+fn a_client_without_a_session_cannot_poll() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     for leave in ["DELETE /session/ID", "POST /session/ID/detach"] {
         let (session, client) = daemon.session();
@@ -297,7 +297,7 @@ fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
     }
     assert_eq!(submit("remember").status, 429);
 
-    // One that is taken back makes room at once, and nothing comes of it.
+    // A cancelled task makes room at once, and has no effect.
     let id = waiting["taskId"].as_str().unwrap();
     let taken = daemon.ask("DELETE", &format!("/workspace/memory/remember/{id}")).send();
     assert_eq!((taken.status, &taken.json()["status"]), (200, &json!("failed")));
@@ -312,7 +312,7 @@ fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
 }
 
 #[test]
-fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
+fn a_failed_task_has_a_reason_of_one_sentence() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let secret = "The key is sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl";
     let failed = daemon.task("remember", &json!({ "content": secret }));
@@ -323,7 +323,7 @@ fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
 }
 
 #[test]
-fn what_was_queued_is_done_after_a_kill() {
+fn queued_tasks_are_done_after_a_kill() {
     let (place, daemon) = Daemon::in_new_sandbox();
     daemon.task("dream", &json!({}));
     let held = hold_locks(&place, Locks::Lanes);
@@ -338,7 +338,7 @@ fn what_was_queued_is_done_after_a_kill() {
 }
 
 #[test]
-fn a_task_that_fails_says_what_was_wrong_with_the_memories() {
+fn a_failed_task_names_the_problem_of_the_memories() {
     let place = Sandbox::new();
     std::fs::write(place.home().join("config.toml"), "files_max = 1\n").unwrap();
     assert_eq!(place.run_with(&["create", "global/a.md"], "- x\n").status, 0);

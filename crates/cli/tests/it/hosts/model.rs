@@ -1,7 +1,7 @@
 //! A scripted model on loopback, in the four wire formats that agent hosts speak.
 //!
-//! The script is a list of calls, each of one of our tools. The model makes them one after the other, whatever name
-//! the host gave the tool, and then ends its turn. It keeps every request, so that a test reads what the
+//! The script is a list of calls, each of one of our tools. The model makes them one after the other, under the host's
+//! name for the tool, and then ends its turn. It keeps every request, so that a test reads what the
 //! model would have read.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::wire::{ScriptedReply, Tool, WireFormat};
 
-/// A call that the script wants, by our own name of the tool.
+/// A call of the script, by our own name of the tool.
 #[derive(Clone, Debug)]
 pub(super) struct ToolCall {
     pub(super) tool: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Request {
     pub(super) body: Value,
 }
 
-/// What became of a scripted call.
+/// The outcome of a scripted call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallOutcome {
     /// The tool result in the request that followed.
@@ -73,14 +73,14 @@ impl Model {
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 let turn = Arc::clone(&shared);
-                // A host that hangs up has what it wanted.
+                // A host may close the connection when it has its answer.
                 std::thread::spawn(move || drop(serve(&connection.unwrap(), &turn)));
             }
         });
         Self { url, turn }
     }
 
-    /// Replaces the script, and forgets the requests that came so far.
+    /// Replaces the script, and drops the recorded requests.
     pub(super) fn script(&self, calls: &[ToolCall]) {
         let calls = calls.iter().cloned().collect();
         *self.turn.lock().unwrap() = ScriptState { calls, ..ScriptState::default() };
@@ -99,7 +99,7 @@ fn serve(connection: &TcpStream, turn: &Mutex<ScriptState>) -> std::io::Result<(
             let answer = turn.lock().unwrap().answer(wire, &body);
             wire.render(&body, &answer)
         }
-        // Model lists, token counts, settings of the maker: nothing that a conversation needs.
+        // Requests such as model lists and token counts do not belong to the conversation.
         _ => {
             ("application/json", json!({ "data": [], "models": [], "input_tokens": 1 }).to_string())
         }
@@ -126,7 +126,7 @@ impl ScriptState {
         self.answer_next(&tools)
     }
 
-    /// Goes on to the next call that the host has a tool for.
+    /// Returns the next call for which the host offers a tool.
     fn answer_next(&mut self, tools: &[Tool]) -> ScriptedReply {
         while let Some(call) = self.calls.front().cloned() {
             if let Some(answer) = self.make(&call, tools) {

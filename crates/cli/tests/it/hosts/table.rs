@@ -1,4 +1,4 @@
-//! The agent hosts: how each is pointed at the model, run without a person, and what it then does.
+//! The table of agent hosts: their settings for the scripted model, their commands, and their expected behavior.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ pub(super) struct HostSpec {
     pub(super) title: &'static str,
     /// The npm package whose version is the host's.
     pub(super) package: &'static str,
-    /// Whether a run without a person can go on with an earlier one.
+    /// Whether a run without a person can resume an earlier one.
     pub(super) keeps_sessions: bool,
     /// Writes the settings that point it at the model.
     pub(super) prepare: fn(&Sandbox, &str),
     pub(super) command: fn(&Sandbox, &str, &AgentRun<'_>) -> Command,
-    /// What a run shows of it. A new version that behaves otherwise fails the test.
+    /// The expected observations. A version that behaves differently fails the test.
     pub(super) expected: fn() -> Observations,
-    /// How it was run, in sentences for the document.
+    /// Sentences about the run for the document.
     pub(super) notes: &'static [&'static str],
 }
 
@@ -40,15 +40,15 @@ pub(super) struct AgentRun<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunStart {
     Fresh,
-    /// Goes on with the conversation of the run before.
+    /// Resumes the conversation of the run before.
     Resumed,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approval {
-    /// As `install` leaves it: what has to be approved is refused.
+    /// The settings of `install`: calls that need approval are refused.
     Skipped,
-    /// The run is told to let our tools through.
+    /// The command line allows our tools.
     Given,
 }
 
@@ -153,7 +153,7 @@ pub(super) const CODEX: HostSpec = HostSpec {
         if run.start == RunStart::Resumed {
             command.args(["resume", "--last"]);
         }
-        // A person lets the hooks run once; nothing else stands in for that.
+        // The hooks need the approval of a person once; there is no other way.
         command.arg("--dangerously-bypass-hook-trust");
         if run.approval == Approval::Given {
             command.args(["-c", "mcp_servers.lukasa.default_tools_approval_mode=\"approve\""]);
@@ -399,7 +399,7 @@ pub(super) const CLINE: HostSpec = HostSpec {
     command: |place, _, run| {
         let file = format!("@cline/cli-linux-{}/bin/cline", processor());
         let mut command = program(place, &packaged(&file));
-        // Without a service of its own that goes on after the run.
+        // Without its background service, which would outlive the run.
         command.env("CLINE_SESSION_BACKEND_MODE", "local").env("CLINE_NO_AUTO_UPDATE", "1");
         command.arg(run.prompt);
         command

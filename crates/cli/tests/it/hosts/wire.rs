@@ -22,7 +22,7 @@ pub(super) struct Tool {
     namespace: Option<String>,
 }
 
-/// What the model says.
+/// A reply of the model.
 #[derive(Clone, Debug)]
 pub(super) enum ScriptedReply {
     Say(String),
@@ -30,7 +30,7 @@ pub(super) enum ScriptedReply {
 }
 
 impl Tool {
-    /// Returns whether this is our tool of that name, whatever the host put around it.
+    /// Returns whether this is our tool of that name, with any prefix or suffix of the host.
     pub(super) fn is_ours(&self, name: &str) -> bool {
         let full = format!("{}__{}", self.namespace.as_deref().unwrap_or_default(), self.name);
         let own = full.split_once("lukasa").map(|(_, own)| own.trim_start_matches(['_', '-', '.']));
@@ -50,7 +50,7 @@ impl WireFormat {
         }
     }
 
-    /// Returns how the format is called by people.
+    /// Returns the name of the format for documents.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Messages => "Anthropic messages",
@@ -94,7 +94,7 @@ impl WireFormat {
         }
     }
 
-    /// Returns what stands before the messages: instructions and tools.
+    /// Returns the part before the messages: instructions and tools.
     pub(super) fn preamble(self, body: &Value) -> Vec<String> {
         let instructions = match self {
             Self::Messages => &body["system"],

@@ -1,4 +1,4 @@
-//! Streams of events as the client reads them: none is lost or told twice, whatever is cut.
+//! Tests of event streams in the Rust client: no event is lost or duplicated when connections are cut.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,7 +16,7 @@ async fn next(events: &mut EventStream) -> Envelope {
     timeout(PATIENCE, events.next()).await.expect("an event comes").unwrap().unwrap()
 }
 
-/// Returns the number and the memory of the next event that is one.
+/// Returns the number and the memory of the next event of a changed memory.
 async fn changed(events: &mut EventStream) -> (u64, String) {
     loop {
         let Envelope { id, event, .. } = next(events).await;
@@ -32,7 +32,7 @@ fn named(id: u64, name: &str) -> (u64, String) {
     (id, format!("/memories/global/{name}.md"))
 }
 
-/// Makes memories of these names.
+/// Creates memories with these names.
 async fn make(daemon: &Daemon, names: &[&str]) {
     for name in names {
         client(daemon).create(&format!("/memories/global/{name}.md"), "x\n").await.unwrap();
@@ -40,12 +40,12 @@ async fn make(daemon: &Daemon, names: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_where_it_was_cut() {
+async fn a_stream_continues_after_a_cut() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let line = TcpProxy::to(daemon.address());
     make(&daemon, &["before"]).await;
     let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
-    // Cut before anything came: what happens meanwhile is told all the same.
+    // The connection is cut before the first event, and events in the meantime still arrive.
     line.cut();
     make(&daemon, &["a", "b"]).await;
     assert_eq!(changed(&mut events).await, named(2, "a"));
@@ -55,7 +55,7 @@ async fn a_stream_goes_on_where_it_was_cut() {
         make(&daemon, &[name]).await;
         assert_eq!(changed(&mut events).await, named(id, name));
     }
-    // Whoever stops waiting loses nothing.
+    // A cancelled wait loses no event.
     while let Ok(told) = timeout(Duration::ZERO, events.next()).await {
         assert!(matches!(told.unwrap().unwrap().event, Event::ReplayComplete(_)));
     }
@@ -76,7 +76,7 @@ async fn a_stream_goes_on_where_it_was_cut() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
+async fn a_restarted_daemon_reports_a_possible_gap() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let line = TcpProxy::to(daemon.address());
     let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
         panic!("{resync:?}")
     };
     assert_eq!((reason.as_str(), last_delivered_id), ("epoch_reset", 2));
-    // From here on it counts anew, also across a cut.
+    // From here on the numbers restart, also after a cut.
     line.cut();
     make(&daemon, &["c"]).await;
     assert_eq!(changed(&mut events).await, named(1, "c"));
@@ -103,7 +103,7 @@ async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
 }
 
 #[tokio::test]
-async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed() {
+async fn a_cut_before_the_first_frame_still_reports_a_possible_gap() {
     let (place, daemon) = Daemon::in_new_sandbox();
     let line = TcpProxy::to(daemon.address());
     let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_stream_that_is_read_once_ends_with_the_daemon() {
 }
 
 #[tokio::test]
-async fn a_session_hears_of_tasks_until_it_ends() {
+async fn a_session_receives_tasks_until_it_ends() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let anybody = client(&daemon);
     let session = anybody.begin_session(None).await.unwrap();
@@ -147,7 +147,7 @@ async fn a_session_hears_of_tasks_until_it_ends() {
 }
 
 #[tokio::test]
-async fn a_stream_that_cannot_be_opened_says_why() {
+async fn a_stream_that_cannot_be_opened_has_an_error() {
     let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let refused = refusal(client.session_events("nowhere", StartFrom::Now).await);

@@ -1,14 +1,14 @@
-//! A line between a client and a daemon that a test can cut, and peers that are no daemons.
+//! A proxy between a client and a daemon whose connections a test can cut, and peers that are no daemons.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Carries connections on to a daemon.
+/// Forwards connections to a daemon.
 pub(super) struct TcpProxy {
     url: String,
-    /// How many of the next connections end with the head of their answer.
+    /// The number of next connections that end after the head of their answer.
     cut_after_heads: Arc<AtomicUsize>,
     target: Arc<Mutex<String>>,
     open: Arc<Mutex<Vec<TcpStream>>>,
@@ -16,7 +16,7 @@ pub(super) struct TcpProxy {
 }
 
 impl TcpProxy {
-    /// Lays a line to an address.
+    /// Starts a proxy to an address.
     pub(super) fn to(address: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -26,11 +26,11 @@ impl TcpProxy {
         let (to, held, count) = (Arc::clone(&far_end), Arc::clone(&open), Arc::clone(&taken));
         let heads_alone = Arc::new(AtomicUsize::new(0));
         let heads = Arc::clone(&heads_alone);
-        // Ends with the tests.
+        // The thread ends with the test process.
         std::thread::spawn(move || {
             for near in listener.incoming().map(Result::unwrap) {
                 count.fetch_add(1, Ordering::Relaxed);
-                // Nobody at the far end: the near one is closed.
+                // The daemon does not listen, so the client's connection is closed.
                 let Ok(far) = TcpStream::connect(&*to.lock().unwrap()) else { continue };
                 let ends = [&near, &far].map(|end| end.try_clone().unwrap());
                 held.lock().unwrap().extend(ends);
@@ -45,36 +45,36 @@ impl TcpProxy {
         Self { url, cut_after_heads: heads_alone, target: far_end, open, accepted: taken }
     }
 
-    /// Where the near end is.
+    /// Returns the URL for clients.
     pub(super) fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections so far.
     pub(super) fn accepted(&self) -> usize {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Leads new connections to another address.
+    /// Forwards new connections to another address.
     pub(super) fn redirect_to(&self, address: &str) {
         address.clone_into(&mut self.target.lock().unwrap());
     }
 
-    /// Cuts each of the next connections when the head of an answer has come, and nothing after it.
+    /// Cuts each of the next connections after the head of its answer.
     pub(super) fn cut_after_heads(&self, connections: usize) {
         self.cut_after_heads.store(connections, Ordering::Relaxed);
     }
 
-    /// Cuts all connections that are open.
+    /// Cuts all open connections.
     pub(super) fn cut(&self) {
         for end in self.open.lock().unwrap().drain(..) {
-            // One that has ended by itself is cut already.
+            // The error of an already closed connection is ignored.
             end.shutdown(Shutdown::Both).unwrap_or_default();
         }
     }
 }
 
-/// Carries bytes one way until either end closes.
+/// Copies bytes in one direction until either end closes.
 fn copy_bytes(from: &TcpStream, to: &TcpStream) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     std::thread::spawn(move || {
@@ -84,7 +84,7 @@ fn copy_bytes(from: &TcpStream, to: &TcpStream) {
     });
 }
 
-/// Carries the head of one answer, and closes both ends.
+/// Copies the head of one answer, and closes both ends.
 fn copy_head(from: &TcpStream, to: &TcpStream) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     std::thread::spawn(move || {
@@ -98,7 +98,7 @@ fn copy_head(from: &TcpStream, to: &TcpStream) {
     });
 }
 
-/// Returns where a peer listens that says this to everybody and hangs up.
+/// Returns the address of a peer that answers each connection with this text and closes it.
 pub(super) fn serve_text(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
