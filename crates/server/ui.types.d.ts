@@ -154,4 +154,18 @@ declare namespace T {
   interface ServerEvent { type: string; data: any; id?: number | null }
   /** `missed`: events may have been lost, so state has to be loaded again. */
   interface Listener { event(event: ServerEvent): void; missed(): void; waiting(ms: number): void }
+
+  interface ConfirmOptions {
+    title: string;
+    content: Child[];
+    /** Without an action, the dialog only informs. */
+    action?: string;
+    danger?: boolean;
+    act?(): Promise<unknown>;
+    wide?: boolean;
+    /** Restarts after a refusal. */
+    again?(): void;
+    /** Receives the switch that enables the action. */
+    ready?(set: (on: boolean) => void): void;
+  }
 }

@@ -163,7 +163,7 @@ pub struct ModelWorkPage {
 
 /// The circumstances of a piece of work: when, for which workspace and task, with which outcome.
 #[derive(Clone, Debug)]
-pub(crate) struct ModelRunInfo<'a> {
+pub(crate) struct ModelRunContext<'a> {
     pub(crate) workspace: &'a str,
     pub(crate) task: Option<String>,
     pub(crate) began_at: Timestamp,
@@ -174,7 +174,7 @@ pub(crate) struct ModelRunInfo<'a> {
 
 impl ModelWork {
     /// Returns the record of a report; `None` if no model was called.
-    pub(crate) fn from_report(report: RunReport, run: &ModelRunInfo<'_>) -> Option<Self> {
+    pub(crate) fn from_report(report: RunReport, run: &ModelRunContext<'_>) -> Option<Self> {
         let usage = report.usage;
         Some(Self {
             number: 0,

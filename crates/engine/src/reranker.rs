@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::lane::ModelSpending;
-use crate::models::{ModelRunInfo, ModelWork};
+use crate::models::{ModelRunContext, ModelWork};
 use crate::recall_service::{RecallService, Shortlist, ShortlistEntry};
 use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
 use crate::runner::error_chain;
@@ -140,7 +140,7 @@ impl RerankerInner {
         outcome: &'static str,
     ) {
         self.spending.lock().entry(outcome).or_default().add(&report);
-        let run = ModelRunInfo {
+        let run = ModelRunContext {
             workspace,
             task: None,
             began_at,

@@ -5,9 +5,7 @@ import { icon } from './icons.js';
 
 /**
  * Asks before something is done. `act` runs while the dialog is open, so that a refusal is shown in it.
- * @param {{title: string, content: T.Child[], action?: string, danger?: boolean, act?: () => Promise<unknown>, wide?: boolean,
- *   again?: () => void, ready?: (set: (on: boolean) => void) => void}} options
- *   without an action, the dialog only informs; `again` restarts after a refusal; `ready` receives the switch that enables the action
+ * @param {T.ConfirmOptions} options
  * @returns {Promise<boolean>} whether it was confirmed
  */
 export function confirmDialog({ title, content, action, danger = false, act, wide = false, again, ready }) {

@@ -15,13 +15,13 @@ use tokio::task::spawn_blocking;
 
 use crate::error::{Fault, StateError};
 
-const WANTED: &str = "copy the state";
+const OPERATION: &str = "copy the state";
 
-/// How often a database is copied that is written to meanwhile.
+/// Attempts to copy a database that is being written to.
 const COPY_ATTEMPTS_MAX: usize = 20;
 
-/// The wait before a copy, in which nothing may be written. The clock of the file system moves in ticks, at least 100
-/// times a second, and two writes within one tick leave the same time. After the wait a later write is told apart.
+/// The wait before a copy, during which the files must not change. The clock of the file system moves in ticks, at least 100
+/// times a second, and two writes within one tick leave the same time. After the wait, a later write has another time.
 const QUIET: Duration = Duration::from_millis(40);
 
 /// Copies the database at `from`, with what is in its log, to `to`, where no file may be.
@@ -30,11 +30,11 @@ const QUIET: Duration = Duration::from_millis(40);
 ///
 /// # Errors
 ///
-/// [`StateError::Busy`] if it is written to again and again, [`StateError::Unavailable`] if it cannot be read.
+/// [`StateError::Busy`] if it is written to during each attempt, [`StateError::Unavailable`] if it cannot be read.
 pub async fn copy_database(from: &Path, to: &Path) -> Result<(), StateError> {
     let (source, target) = (from.to_owned(), to.to_owned());
     let copied = copy_when_quiet(source, target).await;
-    copied.map_err(|fault| StateError::new(WANTED, from, fault))
+    copied.map_err(|fault| StateError::new(OPERATION, from, fault))
 }
 
 async fn copy_when_quiet(from: PathBuf, to: PathBuf) -> Result<(), Fault> {
@@ -50,7 +50,7 @@ async fn copy_when_quiet(from: PathBuf, to: PathBuf) -> Result<(), Fault> {
     Err(Fault::Locked)
 }
 
-/// Which versions the files of a database are; a write changes at least one.
+/// Versions of a database's files; a write changes at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Versions {
     database: Version,

@@ -88,7 +88,7 @@ pub struct TextOrigin {
     /// Its trust; the trust of the writer is the upper bound.
     pub trust: Trust,
     /// Whether it waits for a review by a person, as [`Memories::influenced`](crate::Memories::influenced) returns it.
-    pub waits: bool,
+    pub needs_review: bool,
     /// Its modification time.
     pub modified_at: Option<Timestamp>,
 }
@@ -405,8 +405,9 @@ async fn review_trust(
         Actor::Review => Some(Trust::Background),
         Actor::Agent | Actor::Task | Actor::Dream | Actor::Outside => None,
     };
-    let pending_origin =
-        |step: &FileStep| step.origin.filter(|origin| origin.waits).map(|origin| origin.trust);
+    let pending_origin = |step: &FileStep| {
+        step.origin.filter(|origin| origin.needs_review).map(|origin| origin.trust)
+    };
     let trust_of =
         |step: &FileStep| pending_origin(step).or(writer_trust).filter(|_| has_words(step));
     let mut trusts: Vec<Option<Trust>> = plan.steps.iter().map(trust_of).collect();

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tell what the daemon can do. */
+        /** List the daemon's capabilities and limits. */
         get: operations["capabilities"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Describe all routes, as a page for people. */
+        /** Get the description of all routes as an HTML page. */
         get: operations["docs"];
         put?: never;
         post?: never;
@@ -46,9 +46,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell that the daemon lives. Needs no token.
-         * @description With a query it needs one. `deep=1` also looks whether memories can be read and written, and counts them;
-         *     when they cannot, the answer is 503 with what is wrong.
+         * Check that the daemon is running. Needs no token.
+         * @description With a query it needs a token. `deep=1` also checks that memories can be read and written, and counts them; if
+         *     they cannot, the answer is 503 with the findings.
          */
         get: operations["health"];
         put?: never;
@@ -66,14 +66,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read what changed, in an MCP session of an older revision. */
+        /** Stream the notifications of an MCP session of an older revision. */
         get: operations["listen"];
         put?: never;
         /**
          * Send a message of the Model Context Protocol (streamable HTTP).
-         * @description The same tool and resources as `lukasa mcp`. The newest revision is served request by request; the older
-         *     ones begin with `initialize`, whose answer names a session in `Mcp-Session-Id`. What the protocol
-         *     refuses is answered as a JSON-RPC error, what the gate refuses as everywhere.
+         * @description Serves the same tools and resources as `lukasa mcp`. The newest revision needs no session; older ones begin with
+         *     `initialize`, whose answer names a session in `Mcp-Session-Id`. An error of the protocol is a JSON-RPC error, an
+         *     error of the daemon an `ErrorBody`.
          */
         post: operations["send"];
         /** End an MCP session of an older revision. */
@@ -90,7 +90,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Count what there is, for Prometheus. */
+        /** Get the daemon's metrics, for Prometheus. */
         get: operations["metrics"];
         put?: never;
         post?: never;
@@ -107,7 +107,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Describe all routes, as OpenAPI 3.1. */
+        /** Get the OpenAPI 3.1 description of all routes. */
         get: operations["description"];
         put?: never;
         post?: never;
@@ -127,8 +127,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begin a session: a client id of one's own, and a stream of what tasks did.
-         * @description No conversation comes with it. Each request begins a session of its own.
+         * Begin a session, with a client id and a stream of task events.
+         * @description It has no conversation. Each request begins a new session.
          */
         post: operations["begin"];
         delete?: never;
@@ -147,7 +147,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** End a session: its client id is known no more, and its streams end. */
+        /** End a session. Its client id becomes invalid, and its streams end. */
         delete: operations["end"];
         options?: never;
         head?: never;
@@ -163,7 +163,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Leave a session: the same as ending it, since it has one client. */
+        /** Leave a session. The same as ending it, because a session has one client. */
         post: operations["detach"];
         delete?: never;
         options?: never;
@@ -179,8 +179,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what the tasks of a session's workspace do, from when the session began.
-         * @description `Last-Event-ID` goes on after an event, and `X-Qwen-Event-Epoch` says in which numbering.
+         * Stream the events of tasks in a session's workspace, from the start of the session.
+         * @description `Last-Event-ID` resumes after an event, and `X-Qwen-Event-Epoch` names the numbering of its id.
          */
         get: operations["of_session"];
         put?: never;
@@ -200,7 +200,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Show that a client lives. Sessions do not end by themselves, so this only tells that it is known. */
+        /** Check that a session exists. Sessions do not expire, so a heartbeat keeps nothing open. */
         post: operations["heartbeat"];
         delete?: never;
         options?: never;
@@ -215,7 +215,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lead to the page for people. */
+        /** Redirect to the web page. */
         get: operations["redirect_to_index"];
         put?: never;
         post?: never;
@@ -232,7 +232,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the page for people. Needs no token: it holds nothing. */
+        /** Get the web page. Needs no token, because it holds no data. */
         get: operations["index"];
         put?: never;
         post?: never;
@@ -251,7 +251,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Trade a ticket for a token. Needs no token, and a ticket that was not used. */
+        /** Exchange a ticket for a token. Needs no token. A ticket that was used or is too old is refused. */
         post: operations["log_in"];
         delete?: never;
         options?: never;
@@ -268,7 +268,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Get a ticket, for a browser that is about to be opened. It is good for one login within a minute. */
+        /** Create a ticket for a browser that is about to be opened. It is valid for one login within a minute. */
         post: operations["ticket"];
         delete?: never;
         options?: never;
@@ -317,7 +317,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List changes, the newest first. */
+        /** List changes, newest first. */
         get: operations["list_changes"];
         put?: never;
         post?: never;
@@ -334,7 +334,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show a change, with what it did to each memory. */
+        /** Show a change, with a diff of each memory. */
         get: operations["show"];
         put?: never;
         post?: never;
@@ -354,8 +354,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a change back, as a new change.
-         * @description Nothing happens when any of the memories changed since; the answer is 409 with the differences.
+         * Undo a change, as a new change.
+         * @description If any of the memories changed since, nothing is undone; the answer is 409 with the differences.
          */
         post: operations["undo"];
         delete?: never;
@@ -371,7 +371,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show what a session of a model would begin with now: context files, index and hot set. */
+        /** Show the context that a new session of a model would begin with: context files, index and hot set. */
         get: operations["context"];
         put?: never;
         post?: never;
@@ -388,7 +388,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read all that changes in the memories of a workspace, through whatever program. */
+        /** Stream all changes to the memories of a workspace, made by any program. */
         get: operations["of_workspace"];
         put?: never;
         post?: never;
@@ -407,7 +407,7 @@ export interface paths {
         };
         /**
          * Get all memories as a tar archive, a folder for each scope.
-         * @description It is made while it is sent. When the machine fails half-way, the connection breaks before the end.
+         * @description The archive is created while it is sent. If the daemon fails meanwhile, the connection breaks before the end.
          */
         get: operations["export"];
         put?: never;
@@ -426,8 +426,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at every memory: what is wrong, and what could be better.
-         * @description This reads all of them and may take some seconds.
+         * Check every memory for problems, and list advice.
+         * @description This reads all memories and may take some seconds.
          */
         get: operations["memory_health"];
         put?: never;
@@ -447,7 +447,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mend what can be mended without losing anything. */
+        /** Repair what can be repaired without data loss. */
         post: operations["repair_memories"];
         delete?: never;
         options?: never;
@@ -462,7 +462,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the agents that show their model what memories there are, and how much of it. */
+        /** List the known agents (hosts), with the context that each shows its model. */
         get: operations["list_hosts"];
         put?: never;
         post?: never;
@@ -482,8 +482,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take over the Markdown files of a tar archive, as one change.
-         * @description What is there already, or may not be written, is left out with its reason.
+         * Import the Markdown files of a tar archive, as one change.
+         * @description A file that exists already, or may not be written, is skipped with the reason.
          */
         post: operations["import"];
         delete?: never;
@@ -518,7 +518,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give a memory or folder another path in its scope. */
+        /** Move or rename a memory or folder within its scope. */
         post: operations["rename"];
         delete?: never;
         options?: never;
@@ -535,23 +535,23 @@ export interface paths {
         };
         /**
          * Read a memory.
-         * @description `ETag` carries its revision. With `If-None-Match: "<revision>"` nothing is sent when that is still
-         *     the current one, with `If-Match: "<revision>"` only what is that one, or else 412. Both take a list too.
+         * @description `ETag` carries its revision. With `If-None-Match: "<revision>"` the answer is 304 if that is still the
+         *     current revision. With `If-Match: "<revision>"` the answer is 412 if it is not. Both accept a list.
          */
         get: operations["read"];
         /**
          * Write a whole memory.
-         * @description Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, or it is gone, the
-         *     answer is 412 with the current `revision`, if there is one. Without it only what is not there is made; when
-         *     something is, the answer is 428, or 412 with `If-None-Match: *`. `If-Match` takes several revisions as well,
-         *     one of which has to be the current one, or `*` for whatever is there; a weak tag matches nothing.
+         * @description To replace a memory, send `If-Match: "<revision>"` with the revision that you read. If the memory was changed or
+         *     deleted since, the answer is 412 with the current `revision`, if there is one. Without `If-Match` only a new
+         *     memory is created; if the path exists, the answer is 428, or 412 with `If-None-Match: *`. `If-Match` also accepts
+         *     several revisions, one of which must be the current one, or `*` for any; a weak tag matches nothing.
          */
         put: operations["put"];
         post?: never;
         /**
-         * Delete a memory, or a folder with all that is in it.
-         * @description With `If-Match: "<revision>"` only that very text is deleted; when it is another one by now, or gone, the
-         *     answer is 412. An undo brings everything back.
+         * Delete a memory, or a folder with its contents.
+         * @description With `If-Match: "<revision>"` only that revision is deleted; if the memory was changed or deleted since, the
+         *     answer is 412. An undo restores everything.
          */
         delete: operations["delete"];
         options?: never;
@@ -567,8 +567,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the proposals that wait for a person, the oldest first.
-         * @description A proposal is listed where all memories that it names are.
+         * List the proposals that wait for a person, oldest first.
+         * @description A proposal is listed in each workspace that has all memories that it names.
          */
         get: operations["list_pending"];
         put?: never;
@@ -589,9 +589,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make the changes that are proposed, each on its own.
-         * @description Each is a change of its own, made to the memories as they are now; an undo takes it back. One that is stale, was
-         *     decided before, or may not be made stays as it is; the answer says which and why.
+         * Accept proposals.
+         * @description Each becomes a change of its own to the memories as they are now, and can be undone. A proposal that is stale,
+         *     was decided before, or may not be applied stays as it is; the answer has the reason.
          */
         post: operations["accept_pending"];
         delete?: never;
@@ -610,8 +610,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say no to changes that are proposed, each on its own.
-         * @description The same change of the same entries is not proposed again.
+         * Reject proposals.
+         * @description The same change to the same entries is not proposed again.
          */
         post: operations["reject_pending"];
         delete?: never;
@@ -627,7 +627,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show a proposal that waits, with what it would do to each memory now. */
+        /** Show a waiting proposal, with a diff of each memory as it would be changed now. */
         get: operations["show_pending"];
         put?: never;
         post?: never;
@@ -645,10 +645,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Keep a memory in the agents' context. */
+        /** Pin a memory: keep it in the agents' context. */
         put: operations["pin"];
         post?: never;
-        /** Keep a memory in the agents' context no longer. */
+        /** Unpin a memory. */
         delete: operations["unpin"];
         options?: never;
         head?: never;
@@ -664,8 +664,8 @@ export interface paths {
         };
         /**
          * Find the memories that fit a question.
-         * @description The answer has the block that a model would be shown, and for each memory in it the reason why it fits. When
-         *     nothing fits, the text is empty and there are no memories.
+         * @description The answer has the text that a model would be shown, and for each memory in it the reason why it fits. If
+         *     nothing fits, the text and the list are empty.
          */
         get: operations["recall"];
         put?: never;
@@ -684,8 +684,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what a memory said at a revision, and how that differs from another one, as long as history keeps them.
-         * @description Only of memories that this workspace has or had.
+         * Read the text of a revision, optionally with a diff against another one.
+         * @description Only revisions that history still keeps, of memories that this workspace has or had.
          */
         get: operations["revision"];
         put?: never;
@@ -704,8 +704,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what tasks and sessions changed, each as one, the latest first.
-         * @description Of changes that name neither a task nor a session, `/v1/changes` tells.
+         * List the runs: the changes of each task or session as one item, latest first.
+         * @description Changes that name neither a task nor a session are listed only by `/v1/changes`.
          */
         get: operations["list_runs"];
         put?: never;
@@ -723,7 +723,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what models did for tasks of this workspace: how it ended, and what it took. The newest first. */
+        /** List the model runs for tasks of this workspace, with outcome and usage, newest first. */
         get: operations["list_model_runs"];
         put?: never;
         post?: never;
@@ -760,10 +760,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Open a conversation, or go on with one.
-         * @description From then on the host says what happens in it, and shows its model what it is answered with. No answer
-         *     waits for a search: what fits a prompt is looked for beside the turn, and handed over once, with the prompt
-         *     or with the first tool result at which it is there.
+         * Open or resume a conversation.
+         * @description The host then reports prompts, tool results and turns, and shows its model the text of each answer. No answer
+         *     waits for a search. Memories that fit a prompt are returned once: with the prompt, or with the first tool
+         *     result after they are found.
          */
         post: operations["open"];
         delete?: never;
@@ -782,7 +782,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Close a conversation. What it was shown stays known, so that it may go on some day. */
+        /** Close a conversation. What it was shown is kept, so that it can be resumed later. */
         delete: operations["close"];
         options?: never;
         head?: never;
@@ -798,7 +798,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say that what the model knew was compacted: a new segment begins. */
+        /** Report a compaction of the model's context. Starts a new segment. */
         post: operations["compaction"];
         delete?: never;
         options?: never;
@@ -816,9 +816,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say what a person asked. What fits is looked for; what is there at once is answered.
-         * @description With `cancelWithConnection` the prompt is cancelled when the connection of this request ends; else what is
-         *     looked for goes on until the next prompt, the end of the turn, or a reset.
+         * Report a prompt. Starts a recall, and returns what is ready.
+         * @description With `cancelWithConnection` the recall is cancelled when the connection of this request ends. Otherwise it
+         *     runs until the next prompt, the end of the turn, or a reset.
          */
         post: operations["prompt"];
         delete?: never;
@@ -836,7 +836,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say that the turn was stopped, or that all was cleared. What is looked for is dropped. */
+        /** Report that the turn was stopped or the conversation cleared. Cancels a pending recall. */
         post: operations["reset"];
         delete?: never;
         options?: never;
@@ -853,7 +853,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say that tools have answered. What was found since the prompt is answered, once. */
+        /** Report tool results. Returns the memories found since the prompt, once. */
         post: operations["tool_result"];
         delete?: never;
         options?: never;
@@ -871,9 +871,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say that a turn has ended. Nothing more is shown for its prompt.
-         * @description Where turns are reviewed in the background it is kept durably before this is answered, so that every Nth turn has its
-         *     review.
+         * Report the end of a turn. Nothing more is shown for its prompt.
+         * @description If turns are reviewed in the background, the turn is stored durably before the answer, so that every Nth turn
+         *     is reviewed even after a crash.
          */
         post: operations["turn"];
         delete?: never;
@@ -889,7 +889,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the settings, with where each value is from. */
+        /** List the settings, with the source of each value. */
         get: operations["list_settings"];
         put?: never;
         post?: never;
@@ -908,9 +908,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Set a value in the settings file. Comments, order and all else in it stay.
-         * @description A daemon reads its settings when it starts: `restartNeeded` says that they differ. With `expected`, nothing is
-         *     written and the answer is 409 if the setting has another value by now.
+         * Set a value in the settings file. Comments, order and other values stay.
+         * @description A daemon reads its settings when it starts; `restartNeeded` is true if the file differs from them. With
+         *     `expected`, the answer is 409 and nothing is written if the setting has another value.
          */
         put: operations["put_setting"];
         post?: never;
@@ -927,7 +927,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Count what there is. */
+        /** Count memories, changes, connections and streams. */
         get: operations["stats"];
         put?: never;
         post?: never;
@@ -944,7 +944,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the tasks that this client may see, the latest first. */
+        /** List the tasks that this client may see, latest first. */
         get: operations["list_tasks"];
         put?: never;
         post?: never;
@@ -965,8 +965,8 @@ export interface paths {
         put?: never;
         /**
          * Call the memory tool, as a model does.
-         * @description The body holds the arguments of one of its six commands. A refusal is an answer that the model
-         *     reads, with `ok: false`.
+         * @description The body holds the arguments of one of its six commands. A refused command is a 200 answer with `ok: false` and
+         *     a text for the model.
          */
         post: operations["tool"];
         delete?: never;
@@ -982,9 +982,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the trusted folders, and what the project of a workspace would say to models unasked. */
+        /** List the trusted folders, and the texts of a workspace's project that models are shown once it is trusted. */
         get: operations["trust"];
-        /** Trust a folder with all below it, or trust it no longer. */
+        /** Trust a folder and all below it, or stop trusting it. */
         put: operations["put_trust"];
         post?: never;
         delete?: never;
@@ -1003,9 +1003,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take several changes back, as one new change.
-         * @description Names either changes, or a task, or a session, or a time since when. Nothing happens when any of the memories
-         *     changed since; the answer is 409 with the differences.
+         * Undo several changes, as one new change.
+         * @description The body names either changes, a task, a session, or a time since when. If any of the memories changed since,
+         *     nothing is undone; the answer is 409 with the differences.
          */
         post: operations["undo_several"];
         delete?: never;
@@ -1022,9 +1022,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the workspaces of the host.
-         * @description These are all whose memories lie on the host, whether or not this daemon serves them, but for those that it
-         *     serves without trusting them.
+         * List the workspaces on this machine.
+         * @description The list has every workspace with memories on this machine, whether or not this daemon serves it. It leaves out
+         *     those that the daemon serves but does not trust.
          */
         get: operations["list"];
         put?: never;
@@ -1047,8 +1047,8 @@ export interface paths {
         post?: never;
         /**
          * Remove a workspace with its memories.
-         * @description The memories are deleted as one change, whose undo brings them back. A workspace whose tasks wait or run is
-         *     not removed.
+         * @description The memories are deleted as one change, which an undo restores. A workspace with waiting or running tasks is not
+         *     removed.
          */
         delete: operations["remove"];
         options?: never;
@@ -1067,10 +1067,10 @@ export interface paths {
         get: operations["list_context_files"];
         put?: never;
         /**
-         * Add to the context file of the person or of the first workspace's project, or replace it.
-         * @description The first of the names that is there is written, else the first of them is made. With
-         *     `If-Match: "<revision>"` only that very text is replaced, with `If-None-Match: *` only nothing.
-         *     Without a `scope` the answer names the files that could be meant.
+         * Append to or replace the context file of the person or of the first workspace's project.
+         * @description Of the file names that are looked for, the first one that exists is written; if none exists, the first one is
+         *     created. With `If-Match: "<revision>"` only that revision is replaced, with `If-None-Match: *` only a new file
+         *     is created. Without a `scope` the request is refused, and the answer names the file of each scope.
          */
         post: operations["write_context_file"];
         delete?: never;
@@ -1089,9 +1089,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Load the context files of the first workspace with their imports, as a model is shown them.
-         * @description The body says what is loaded beside the settings, for this call alone: further folders and files, whether the
-         *     project is trusted, how imports are shown. Nothing is written, and nothing is trusted afterwards.
+         * Load the context files of the first workspace with their imports, as shown to a model.
+         * @description The body has options beside the settings, for this call only: more folders and files, whether the project is
+         *     trusted, how imports are shown. Nothing is written, and the trust is not remembered.
          */
         post: operations["load_context_files"];
         delete?: never;
@@ -1110,7 +1110,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask for a task in the first workspace.
+         * Submit a task to the first workspace.
          * @description The body is `{content, contextMode?, scope?}` for `remember`, `{query, scope?}` for `forget`, and
          *     `{}` or nothing for `dream`.
          */
@@ -1128,11 +1128,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Look at a task of the first workspace. */
+        /** Get the status of a task of the first workspace. */
         get: operations["get"];
         put?: never;
         post?: never;
-        /** Take a task of the first workspace back. */
+        /** Cancel a task of the first workspace. */
         delete: operations["cancel"];
         options?: never;
         head?: never;
@@ -1149,7 +1149,7 @@ export interface paths {
         /** List the context files of any workspace, as they are loaded. */
         get: operations["list_context_files_in"];
         put?: never;
-        /** Add to the context file of the person or of any workspace's project, or replace it. */
+        /** Append to or replace the context file of the person or of any workspace's project. */
         post: operations["write_context_file_in"];
         delete?: never;
         options?: never;
@@ -1166,7 +1166,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Load the context files of any workspace with their imports, as a model is shown them. */
+        /** Load the context files of any workspace with their imports, as shown to a model. */
         post: operations["load_context_files_in"];
         delete?: never;
         options?: never;
@@ -1183,7 +1183,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ask for a task in any workspace. */
+        /** Submit a task to any workspace. */
         post: operations["submit_in"];
         delete?: never;
         options?: never;
@@ -1198,11 +1198,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Look at a task of any workspace. */
+        /** Get the status of a task of any workspace. */
         get: operations["get_in"];
         put?: never;
         post?: never;
-        /** Take a task of any workspace back. */
+        /** Cancel a task of any workspace. */
         delete: operations["cancel_in"];
         options?: never;
         head?: never;
@@ -1213,21 +1213,21 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description An agent that shows its model what memories there are. */
+        /** @description An agent that shows an index of memories to its model. */
         AgentHost: {
             /**
              * Format: int64
-             * @description The most bytes of context that it passes on to its model.
+             * @description The most bytes of context that the agent passes to its model.
              */
             contextBytesMax: number;
-            /** @description The context files that it shows its model itself. */
+            /** @description The context files that the agent itself shows to its model. */
             contextFilesLoaded: string[];
-            /** @description The word by which commands name it, such as `claude-code`. */
+            /** @description The name used in commands, such as `claude-code`. */
             name: string;
-            /** @description Its name. */
+            /** @description The name for people. */
             title: string;
         };
-        /** @description The agents that are known. */
+        /** @description The supported agents. */
         AgentHosts: {
             /** @description The agents. */
             hosts: components["schemas"]["AgentHost"][];
@@ -1237,316 +1237,319 @@ export interface components {
          * @description A tar archive.
          */
         Archive: string;
-        /** @description Steps that are done together or not at all. */
+        /** @description A batch of steps: all are carried out, or none. */
         BatchRequest: {
             /** @description The steps, in order; at most 1,000. */
             steps: components["schemas"]["BatchStep"][];
         };
-        /** @description What they came to. */
+        /** @description The result of a batch. */
         BatchResponse: {
             /**
              * Format: int64
-             * @description The change, which one undo takes back; none if there was nothing to do.
+             * @description The recorded change, which one undo reverts; none if there was nothing to do.
              */
             change?: number | null;
         };
-        /** @description One step of several that are done together. */
+        /** @description One step of a batch. */
         BatchStep: {
             /** @enum {string} */
             do: "delete";
-            /** @description Its path. */
+            /** @description The memory's path. */
             path: string;
-            /** @description Only if it has this revision. */
+            /** @description The revision that the memory must have; any revision by default. */
             revision?: string | null;
         } | {
             /** @enum {string} */
             do: "move";
-            /** @description Its path. */
+            /** @description The current path. */
             from: string;
-            /** @description The path that it gets. */
+            /** @description The new path. */
             to: string;
         };
-        /** @description What a daemon can do. */
+        /** @description The capabilities of a daemon: versions, features, limits and workspaces. */
         Capabilities: {
-            /** @description More about some of the features, by their word. */
+            /** @description Options of some features, by feature name. */
             featureOptions: {
                 [key: string]: unknown;
             };
-            /** @description What it can do, a word each; what is switched off is not listed. */
+            /** @description The available features, one word each; features that are switched off are not listed. */
             features: string[];
-            /** @description How much of everything there may be. */
+            /** @description The limits of the daemon. */
             limits: components["schemas"]["Limits"];
             /** @description The version of the program. */
             lukasaVersion: string;
-            /** @description How the daemon does its work. */
+            /** @description The mode in which the daemon works. */
             mode: string;
-            /** @description Services that run models; none. */
+            /** @description Services that run models; always empty. */
             modelServices: string[];
-            /** @description Which versions of the API are spoken. */
+            /** @description The supported versions of the API. */
             protocolVersions: components["schemas"]["ProtocolVersions"];
-            /** @description The ways in. */
+            /** @description The supported transports. */
             transports: string[];
             /**
              * Format: int32
-             * @description The version of this answer: 1.
+             * @description The version of this response: 1.
              */
             v: number;
-            /** @description The folder of the first workspace. */
+            /** @description The folder of the primary workspace. */
             workspaceCwd: string;
-            /** @description All workspaces. */
+            /** @description All workspaces that the daemon serves. */
             workspaces: components["schemas"]["WorkspaceCapability"][];
         };
-        /** @description One step of history. */
+        /** @description One recorded change. */
         Change: {
-            /** @description Who did it: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
+            /** @description The actor: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
             actor: string;
-            /** @description When: ISO 8601, UTC, milliseconds. */
+            /** @description The time of the change: ISO 8601, UTC, milliseconds. */
             at: string;
-            /** @description The program that called, as it named itself. */
+            /** @description The name of the calling program, as it sent it. */
             client?: string | null;
-            /** @description What became of each memory that lies here. */
+            /** @description The changed memories of this workspace. */
             files: components["schemas"]["ChangedFile"][];
             /**
              * Format: int64
-             * @description Its number.
+             * @description The change's number.
              */
             id: number;
-            /** @description What was done: `create`, `edit`, `save`, `delete`, `rename`, `draft`, `import`, `undo`, `outside`. */
+            /** @description The kind of change: `create`, `edit`, `save`, `delete`, `rename`, `draft`, `import`, `undo`, `outside`. */
             kind: string;
-            /** @description The model that asked for it, if one did and said so. */
+            /** @description The model that requested the change, if known. */
             model?: string | null;
-            /** @description What it goes back to, for people: a background review names the turns that it read, and what was said in them. */
+            /** @description The origin of the change, for people: a background review names the turns that it read, with excerpts. */
             note?: string | null;
-            /** @description By which way it came in. */
+            /** @description The door through which the change was made. */
             origin: string;
-            /** @description The host's session. */
+            /** @description The session of the host in which the change was made. */
             session?: string | null;
             /** @description The task that it belongs to. */
             task?: string | null;
-            /** @description The model's tool call. */
+            /** @description The id of the tool call that made the change, as the host or client sent it. */
             toolCall?: string | null;
-            /** @description How far its text may be trusted. */
+            /** @description The trust of the new text: `person`, `agent`, `background`, `imported`, `outside`. */
             trust: string;
             /**
              * Format: int64
-             * @description The change that it takes back.
+             * @description The change that this one undoes.
              */
             undoes?: number | null;
         };
-        /** @description Changes, the newest first, one page of them. */
+        /** @description One page of changes, newest first. */
         ChangePage: {
             /** @description The changes. */
             changes: components["schemas"]["Change"][];
-            /** @description What `cursor` the next page has; none on the last. */
+            /** @description The `cursor` of the next page; none on the last page. */
             nextCursor?: string | null;
         };
-        /** @description A change with what it did, line by line. */
+        /** @description A change with its diffs. */
         ChangeWithDiffs: components["schemas"]["Change"] & {
-            /** @description A difference for each memory. */
+            /** @description One diff for each memory. */
             diffs: components["schemas"]["Diff"][];
         };
-        /** @description What a change did to one memory. */
+        /** @description The effect of a change on one memory. */
         ChangedFile: {
-            /** @description Its revision after; none when it is gone. */
+            /** @description The revision after; none if the memory was deleted. */
             after?: string | null;
-            /** @description Its revision before; none when it was not there. */
+            /** @description The revision before; none if the memory did not exist. */
             before?: string | null;
-            /** @description Where it went, if it was renamed. */
+            /** @description The new path, if the memory was renamed. */
             movedTo?: string | null;
-            /** @description The memory. */
+            /** @description The path of the memory before the change, or of the new memory. */
             path: string;
         };
-        /** @description Which memories are new, changed or gone since the model was told which there are; told once. */
+        /** @description The memories that were added, changed or deleted since the index was last returned. Each change is returned once. */
         ChangedMemories: {
-            /** @description The block, to be put behind everything else; what memories say is in it as data. */
+            /** @description The block to put after everything else; texts of memories in it are marked as data. */
             text: string;
             /**
              * Format: int64
-             * @description Its tokens, estimated.
+             * @description Estimated tokens of the text.
              */
             tokens: number;
         };
-        /** @description The reader fell too far behind. */
+        /** @description The end of a stream whose reader fell too far behind. */
         ClientEviction: {
             /**
              * Format: int64
-             * @description The id of the last event that it was told.
+             * @description The id of the last event that was delivered.
              */
             droppedAfter: number;
             /**
              * Format: int64
-             * @description How many may.
+             * @description The limit for queued frames.
              */
             maxQueued: number;
             /**
              * Format: int64
-             * @description How many may.
+             * @description The limit for queued bytes.
              */
             maxQueuedBytes: number;
             /**
              * Format: int64
-             * @description Frames that waited; those of one change count as one.
+             * @description The number of queued frames; the frames of one change count as one.
              */
             queueSize: number;
             /**
              * Format: int64
-             * @description Bytes that waited.
+             * @description The number of queued bytes.
              */
             queuedBytes: number;
-            /** @description Why: `queue_overflow`. */
+            /** @description The reason: `queue_overflow`. */
             reason: string;
         };
-        /** @description That what the model knew was compacted. */
+        /** @description A report that the host compacted the conversation. */
         CompactionRequest: {
-            /** @description Whether what the new segment begins with is wanted, too. */
+            /** @description Whether the response includes the context of the new segment. */
             context?: boolean;
-            /** @description The host's id of this event: said twice, it is done once. */
+            /** @description The host's id of this event: a repeated id has no further effect. */
             eventId?: string | null;
         };
         /**
-         * @description What may be known of earlier memories while a text is remembered.
+         * @description The memories that a remember task may read.
          * @enum {string}
          */
         ContextMode: "workspace" | "clean";
         /**
-         * @description Whose a context file is.
+         * @description The owner of a context file.
          * @enum {string}
          */
         ContextScope: "workspace" | "global";
-        /** @description What is to be shown to the model now. */
+        /** @description The text to show to the model now. */
         ContextUpdate: {
             changes?: components["schemas"]["ChangedMemories"] | null;
             recalled?: components["schemas"]["RecalledBlock"] | null;
         };
-        /** @description A conversation. */
+        /** @description The state of a conversation. */
         Conversation: {
             changes?: components["schemas"]["ChangedMemories"] | null;
             context?: components["schemas"]["SegmentContext"] | null;
-            /** @description Whether the model was given that before, in this segment. */
+            /** @description Whether this context was already returned in this segment. */
             contextRepeated?: boolean;
-            /** @description Whether it was there before. */
+            /** @description Whether an existing conversation was resumed. */
             resumed: boolean;
             /**
              * Format: int64
-             * @description How often what the model knew was compacted.
+             * @description The number of compactions so far.
              */
             segment: number;
-            /** @description Its id. */
+            /** @description The conversation's id. */
             sessionId: string;
             /**
              * Format: int64
-             * @description How many of its turns have ended.
+             * @description The number of ended turns.
              */
             turns: number;
-            /** @description The id of its workspace. */
+            /** @description The id of the workspace. */
             workspaceId: string;
         };
-        /** @description What became of one proposal. */
+        /** @description The outcome for one proposal. */
         Decision: {
             /**
              * Format: int64
-             * @description The change that accepting it made; an undo takes it back.
+             * @description The change that accepting the proposal made; an undo reverts it.
              */
             change?: number | null;
-            /** @description Why it was not decided: `not_found`, `conflict` when it is stale or was decided before, `read_only`, …. */
+            /**
+             * @description The error code, if it was not decided: `not_found`, `conflict` if it is stale or already decided, `read_only`,
+             *     ….
+             */
             code?: string | null;
-            /** @description Whether it was decided as asked. */
+            /** @description Whether the proposal was decided as requested. */
             done: boolean;
-            /** @description The same in a sentence. */
+            /** @description The error in a sentence. */
             error?: string | null;
             /**
              * Format: int64
-             * @description The proposal.
+             * @description The number of the proposal.
              */
             id: number;
         };
-        /** @description What became of each proposal that was to be decided, in the order of the request. */
+        /** @description The outcome for each proposal, in the order of the request. */
         Decisions: {
-            /** @description The decisions. */
+            /** @description The outcomes. */
             decisions: components["schemas"]["Decision"][];
         };
-        /** @description What a change did to the text of one memory. */
+        /** @description The effect of a change on the text of one memory. */
         Diff: {
-            /** @description The difference, as a unified diff; empty when history has not kept both texts. */
+            /** @description A unified diff; empty if history does not hold both texts. */
             diff: string;
-            /** @description Whether history has kept both texts. */
+            /** @description Whether history holds both texts. */
             kept: boolean;
-            /** @description The memory. */
+            /** @description The path of the memory. */
             path: string;
         };
-        /** @description What came of a dream. */
+        /** @description The result of a dream. */
         DreamResult: {
             /** @description The entries that changed. */
             changes?: components["schemas"]["EntryNote"][];
             /**
              * Format: int64
-             * @description How many entries were merged into another that says the same.
+             * @description The number of entries that were merged into another with the same meaning.
              */
             dedupedEntries: number;
             /**
              * Format: int64
-             * @description How many changes it proposes to a person, beside those that waited already.
+             * @description The number of new proposals that the task made.
              */
             proposals?: number;
-            /** @description One sentence. */
+            /** @description One sentence about the outcome. */
             summary: string;
-            /** @description Where they lie. */
+            /** @description The scopes of the changed memories. */
             touchedScopes: components["schemas"]["TargetScope"][];
             /** @description The topics of the memories that changed. */
             touchedTopics: components["schemas"]["Topic"][];
         };
-        /** @description That a turn has ended. */
+        /** @description A report that a turn has ended. */
         EndTurnRequest: {
-            /** @description The host's id of this event: said twice, it is done once. */
+            /** @description The host's id of this event: a repeated id has no further effect. */
             eventId?: string | null;
-            /** @description Whether the model wrote memories in this turn: then what was said until now is not reviewed. */
+            /** @description Whether the model wrote memories in this turn: the messages until now are then not reviewed. */
             memoryWritten?: boolean;
             /**
-             * @description What was said in the turn, in its order. Where turns are reviewed in the background it is kept until its review has
-             *     ended, up to 64 KiB a conversation and without secrets; else it is dropped at once. A person's prompt that was told
-             *     before may be left out. A turn in which no person said anything is not counted for reviews.
+             * @description The messages of the turn, in order. If turns are reviewed in the background, they are stored until the review
+             *     has ended, up to 64 KiB per conversation and without secrets; otherwise they are dropped at once. A prompt that
+             *     was already sent may be omitted. A turn without a message of the user does not count for reviews.
              */
             messages?: components["schemas"]["TurnMessage"][];
         };
-        /** @description What became of an entry. */
+        /** @description The outcome for one entry. */
         EntryNote: {
             /** @description `added`, `updated`, `removed`, `merged`, `dated` or `known`; a later version may have others. */
             action: string;
-            /** @description Its memory. */
+            /** @description The memory that holds the entry. */
             filePath: string;
-            /** @description Its first words, without secrets. */
+            /** @description The first words of the entry, without secrets. */
             summary: string;
         };
         /** @description One event, as the `data` of a frame. */
         Envelope: components["schemas"]["Event"] & {
-            /** @description About the event itself. */
+            /** @description Metadata of the event. */
             _meta: components["schemas"]["Meta"];
             /**
              * Format: int64
-             * @description Its number on this stream; none for what the stream says about itself.
+             * @description The event's number on this stream; none for an event about the stream itself.
              */
             id?: number | null;
-            /** @description The client that asked for it. */
+            /** @description The client whose request caused the event. */
             originatorClientId?: string | null;
             /**
              * Format: int32
-             * @description The version of this form: 1.
+             * @description The version of this format: 1.
              */
             v: number;
         };
-        /** @description The body of every answer that is no success. */
+        /** @description The body of every error response. */
         ErrorBody: {
             /**
-             * @description What went wrong, for programs.
+             * @description The error code, for programs.
              * @example not_found
              */
             code: string;
-            /** @description What went wrong, for people. */
+            /** @description The error message, for people. */
             error: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description What happened. */
+        /** @description The type of an event, with its data. */
         Event: {
             /** @description Memories changed. */
             data: components["schemas"]["MemoryChanged"];
@@ -1558,22 +1561,22 @@ export interface components {
             /** @enum {string} */
             type: "proposal";
         } | {
-            /** @description A background review saved something, and the person wants to be told. */
+            /** @description A background review saved something, and notices about that are switched on. */
             data: components["schemas"]["MemoryReviewed"];
             /** @enum {string} */
             type: "memory_reviewed";
         } | {
-            /** @description All that was missed has been told; what follows happens now. */
+            /** @description All missed events have been replayed; live events follow. */
             data: components["schemas"]["ReplayComplete"];
             /** @enum {string} */
             type: "replay_complete";
         } | {
-            /** @description Something was missed for good: look anew instead of going on. */
+            /** @description Events were lost for good: the reader must read the current state again. */
             data: components["schemas"]["ResyncRequired"];
             /** @enum {string} */
             type: "state_resync_required";
         } | {
-            /** @description The reader falls behind. */
+            /** @description The reader is falling behind. */
             data: components["schemas"]["SlowClient"];
             /** @enum {string} */
             type: "slow_client_warning";
@@ -1583,128 +1586,131 @@ export interface components {
             /** @enum {string} */
             type: "client_evicted";
         };
-        /** @description What a session of a model would begin with now, and why. */
+        /** @description The context that a new segment would begin with now, with explanations. */
         ExplainedContext: components["schemas"]["SegmentContext"] & {
-            /** @description The context files in it, each followed by what it imports first. */
+            /** @description The context files in it; each is followed by its imports. */
             files?: components["schemas"]["LoadedFile"][];
-            /** @description The memories that were tried for the hot set, the warmest first. */
+            /** @description The candidates for the hot set, most used first. */
             hot?: components["schemas"]["HotMemory"][];
             /**
              * Format: int64
-             * @description How many memories there are; the index is of them.
+             * @description The number of memories in the index.
              */
             memories?: number;
-            /** @description The context files and imports that are not in it. */
+            /** @description The context files and imports that were not loaded. */
             skipped?: components["schemas"]["SkippedFile"][];
         };
-        /** @description Whether a project is trusted. */
+        /** @description The trust in a project. */
         FolderTrust: {
             /**
              * Format: int64
-             * @description How many more there are.
+             * @description The number of further texts that are not listed.
              */
             more: number;
-            /** @description Its folder. */
+            /** @description The folder of the project. */
             path: string;
-            /** @description What is not shown to models unasked, and would be if it were trusted. */
+            /** @description The texts that models are shown only if the project is trusted. */
             speaks: components["schemas"]["InstructionSource"][];
-            /** @description Whether it, or a folder above it, is trusted. */
+            /** @description Whether the folder, or one above it, is trusted. */
             trusted: boolean;
         };
         /** @description An entry that a request to forget may mean. */
         ForgetCandidate: {
-            /** @description All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant. */
+            /**
+             * @description The whole entry, without the bullet and without secrets. A request with this text as the query and with this
+             *     `filePath` removes exactly this entry.
+             */
             entry: string;
-            /** @description Its memory. */
+            /** @description The memory that holds the entry. */
             filePath: string;
-            /** @description Its first line, without secrets. */
+            /** @description The first line of the entry, without secrets. */
             summary: string;
         };
-        /** @description What is to be forgotten. */
+        /** @description A request to forget entries. */
         ForgetRequest: {
-            /** @description The only memory to look in: with the text of a candidate as the query, that entry is meant. */
+            /** @description The only memory to search. With the text of a candidate as the query, exactly that entry is removed. */
             filePath?: string | null;
             /** @description The request, in a person's words; at most 65,536 bytes. */
             query: string;
             scope?: components["schemas"]["TargetScope"] | null;
         };
-        /** @description What came of a forget. */
+        /** @description The result of a forget task. */
         ForgetResult: {
-            /** @description If nothing was removed: the entries that may be meant, the likeliest first; at most five. */
+            /** @description If nothing was removed: at most five entries that the query may mean, most likely first. */
             candidates?: components["schemas"]["ForgetCandidate"][];
             /** @description The entries that changed. */
             changes?: components["schemas"]["EntryNote"][];
             /**
              * Format: int64
-             * @description How many changes it proposes to a person, beside those that waited already.
+             * @description The number of new proposals that the task made.
              */
             proposals?: number;
-            /** @description The entries that are gone. */
+            /** @description The entries that were removed. */
             removedEntries: components["schemas"]["RemovedEntry"][];
-            /** @description One sentence. */
+            /** @description One sentence about the outcome. */
             summary: string;
-            /** @description Where they lie. */
+            /** @description The scopes of the changed memories. */
             touchedScopes: components["schemas"]["TargetScope"][];
             /** @description The topics of the memories that changed. */
             touchedTopics: components["schemas"]["Topic"][];
         };
         /** @description The answer of `GET /health`. */
         Health: {
-            /** @description `ok`. */
+            /** @description Always `ok`. */
             status: string;
-            /** @description How the workspaces are whose memories may be used; left out unless it was asked for. */
+            /** @description The state of each usable workspace; only present if it was requested. */
             workspaces?: components["schemas"]["WorkspaceHealth"][] | null;
         };
-        /** @description Something about a memory, a scope or the state. */
+        /** @description A finding about a memory, a scope or the state. */
         HealthFinding: {
-            /** @description What that means and what to do. */
+            /** @description The meaning of the finding, and a remedy. */
             detail: string;
-            /** @description Whether a repair mends it. */
+            /** @description Whether a repair fixes the problem. */
             fixable: boolean;
             /**
-             * @description What kind of thing, as `lukasa doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
-             *     those `stale` and `nearly-full`.
+             * @description The kind of finding, as in `lukasa doctor`: `missing-description`, `repeated-entry`, `screened`, …; also `stale`
+             *     and `nearly-full`.
              */
             kind: string;
-            /** @description The memory, if it is one that can be opened. */
+            /** @description The path of the memory, if it can be opened. */
             path?: string | null;
-            /** @description In which scope; none for the state. */
+            /** @description The scope; none for the state. */
             scope?: string | null;
-            /** @description What it is about: a path or a name. It is data: from a cloned repository it may hold anything. */
+            /** @description The path or name of the object. Untrusted data: from a cloned repository it may hold any text. */
             subject: string;
         };
-        /** @description What a sign of life is answered with. */
+        /** @description The response to a heartbeat of a session. */
         Heartbeat: {
-            /** @description Its client. */
+            /** @description The client's id. */
             clientId: string;
             /**
              * Format: int64
-             * @description When, in milliseconds since 1970.
+             * @description The time of the heartbeat, in milliseconds since 1970.
              */
             lastSeenAt: number;
-            /** @description The session. */
+            /** @description The session's id. */
             sessionId: string;
         };
-        /** @description How much history holds. */
+        /** @description Counts and sizes of the history. */
         HistoryStats: {
             /**
              * Format: int64
-             * @description Changes.
+             * @description The number of changes.
              */
             changes: number;
             /**
              * Format: int64
-             * @description Bytes of contents, compressed.
+             * @description The compressed size of all stored contents in bytes.
              */
             contentBytes: number;
             /**
              * Format: int64
-             * @description Bytes of the database.
+             * @description The size of the database in bytes.
              */
             databaseBytes: number;
             /**
              * Format: int64
-             * @description Changes whose files may not be safe on the disk yet.
+             * @description The number of changes whose files may not be on the disk yet.
              */
             open: number;
         };
@@ -1712,264 +1718,264 @@ export interface components {
         HostWorkspace: {
             /**
              * Format: int64
-             * @description Their size in bytes.
+             * @description The size of the memories in bytes.
              */
             bytes: number;
-            /** @description The folder of the git worktree that it belongs to; none for a workspace that was named with `--workspace-id`. */
+            /** @description The folder of the git worktree; none for a workspace that was created with `--workspace-id`. */
             checkout?: string | null;
             /** @description Whether that folder still exists. */
             checkoutExists: boolean;
             /**
-             * @description The id of its memories, as `--workspace-id` and `DELETE /v1/workspaces/{id}` take it. It is not the id by
-             *     which a request names a workspace that the daemon serves.
+             * @description The id for `--workspace-id` and `DELETE /v1/workspaces/{id}`. It differs from the id by which other requests
+             *     name a workspace of the daemon.
              */
             id: string;
-            /** @description The number of its memories. */
+            /** @description The number of memories. */
             memories: number;
             /** @description The ids of the workspaces that this daemon serves with these memories. */
             servedAs: string[];
         };
         /** @description The workspaces whose memories lie on the host of the daemon. */
         HostWorkspaces: {
-            /** @description In order of their ids. */
+            /** @description The workspaces, ordered by id. */
             workspaces: components["schemas"]["HostWorkspace"][];
         };
-        /** @description A memory that was tried for the hot set. */
+        /** @description A candidate for the hot set. */
         HotMemory: {
             /**
              * Format: double
-             * @description What its uses are worth now: each loses half of its worth in a while.
+             * @description The uses weighted by age: the weight of each use halves at a fixed interval.
              */
             heat: number;
-            /** @description The memory. */
+            /** @description The path of the memory. */
             path: string;
-            /** @description Whether a person pinned it. */
+            /** @description Whether the memory is pinned. */
             pinned: boolean;
-            /** @description Whether it is in the hot set. */
+            /** @description Whether the memory is in the hot set. */
             shown: boolean;
             /**
              * Format: int64
-             * @description How often it was used on this host.
+             * @description The number of uses on this host.
              */
             uses: number;
-            /** @description Whether all of it is. */
+            /** @description Whether the whole memory is in the hot set. */
             whole: boolean;
-            /** @description Why it is in or out, in a sentence. */
+            /** @description The reason why the memory is included or not, in a sentence. */
             why: string;
         };
         /**
-         * @description How imports in context files are shown.
+         * @description The form in which imports in context files are shown.
          * @enum {string}
          */
         ImportFormat: "tree" | "flat";
-        /** @description What an import did. */
+        /** @description The result of an import. */
         ImportOutcome: {
             /**
              * Format: int64
-             * @description The change in history; none when nothing was made.
+             * @description The recorded change; none if nothing was created.
              */
             change?: number | null;
-            /** @description The memories that it made. */
+            /** @description The created memories. */
             memories: components["schemas"]["ImportedMemory"][];
-            /** @description What it did not take over. */
+            /** @description The files that were not imported. */
             skipped: components["schemas"]["SkippedImport"][];
         };
-        /** @description A memory that an import made. */
+        /** @description A memory that an import created. */
         ImportedMemory: {
-            /** @description What was changed on the way. */
+            /** @description Adaptations that the import made to the text. */
             notes: string[];
-            /** @description Where. */
+            /** @description The path of the memory. */
             path: string;
-            /** @description The file of the archive that it comes from. */
+            /** @description The file of the archive. */
             source: string;
         };
-        /** @description Something of a project that is shown to models once it is trusted. */
+        /** @description A text that models are shown only if its project is trusted. */
         InstructionSource: {
-            /** @description The description of a memory. */
+            /** @description The description, for a memory. */
             description: string;
-            /** @description What it is. */
+            /** @description The kind of text. */
             kind: components["schemas"]["InstructionSourceKind"];
-            /** @description The file, or the memory. */
+            /** @description The path of the file or memory. */
             path: string;
         };
         /**
-         * @description What speaks once a project is trusted.
+         * @description The kind of a text that models are shown only if its project is trusted.
          * @enum {string}
          */
         InstructionSourceKind: "contextFile" | "memory";
-        /** @description How much of everything there may be. */
+        /** @description The limits of the daemon. */
         Limits: {
             /**
              * Format: int64
-             * @description Bytes of a request's body.
+             * @description The largest request body, in bytes.
              */
             maxBodyBytes: number;
             /**
              * Format: int64
-             * @description Bytes of a memory.
+             * @description The largest memory, in bytes.
              */
             maxMemoryBytes: number;
             /**
              * Format: int64
-             * @description Frames that wait for a slow reader.
+             * @description The most frames that wait for a slow reader.
              */
             maxQueuedFrames: number;
             /**
              * Format: int64
-             * @description Streams that read one session.
+             * @description The most streams that read one session.
              */
             maxSubscribersPerSession: number;
             /**
              * Format: int64
-             * @description Bytes of a task's text.
+             * @description The longest text of a task, in bytes.
              */
             maxTaskTextBytes: number;
             /**
              * Format: int64
-             * @description How many of those may be forgets and dreams.
+             * @description The most forget and dream tasks among those.
              */
             maxUnfinishedMinorTasks: number;
             /**
              * Format: int64
-             * @description Tasks of a workspace that wait or run.
+             * @description The most tasks of one workspace that wait or run.
              */
             maxUnfinishedTasks: number;
         };
-        /** @description A task of a list. */
+        /** @description A task in a list. */
         ListedTask: components["schemas"]["Task"] & {
-            /** @description What kind of work it is. */
+            /** @description The kind of work. */
             kind: components["schemas"]["WorkKind"];
-            /** @description The workspace whose memories it is about. */
+            /** @description The id of the task's workspace. */
             workspaceId: string;
         };
-        /** @description What context files are loaded with, beside the settings, for one call or one session. */
+        /** @description Options for loading context files, beside the settings, for one call or one session. */
         LoadOptions: {
-            /** @description Names of context files that the host shows its model itself. */
+            /** @description Names of context files that the host itself already shows to its model. */
             contextFilesLoaded?: string[];
-            /** @description Further Markdown files, by absolute paths, after all others. */
+            /** @description Further Markdown files, by absolute paths, loaded after all others. */
             extensionFiles?: string[];
-            /** @description Whether the project is trusted; left out, the person's list of trusted folders says. */
+            /** @description Whether the project is trusted; by default, the person's list of trusted folders decides. */
             folderTrust?: boolean | null;
             importFormat?: components["schemas"]["ImportFormat"] | null;
-            /** @description Further folders, by absolute paths: their context files are loaded, and may be imported from. */
+            /** @description Further folders, by absolute paths: their context files are loaded, and imports may point into them. */
             includeFolders?: string[];
         };
         /**
-         * @description Why a context file is loaded.
+         * @description The reason why a context file is loaded.
          * @enum {string}
          */
         LoadScope: "global" | "project" | "included" | "extension";
-        /** @description The context files of a workspace as a model is shown them. */
+        /** @description The context files of a workspace, as a model sees them. */
         LoadedContext: {
-            /** @description The files in it, in their order, each followed by what it imports first. */
+            /** @description The loaded files in order; each is followed by its imports. */
             files: components["schemas"]["LoadedFile"][];
-            /** @description The files and imports that are not in it. */
+            /** @description The files and imports that were not loaded. */
             skipped: components["schemas"]["SkippedFile"][];
             /** @description The text; empty if there are none. */
             text: string;
         };
-        /** @description A context file, or what one imports, as it was loaded. */
+        /** @description A loaded context file, or a file that one imports. */
         LoadedFile: {
             /**
              * Format: int64
-             * @description Its bytes as it is shown.
+             * @description The size of the shown text in bytes.
              */
             bytes: number;
-            /** @description Whether it was cut to its share of the tokens. */
+            /** @description Whether the text was cut to its share of the token limit. */
             cut: boolean;
-            /** @description The file that imports it; left out of a context file itself. */
+            /** @description The file that imports this one; absent for a context file itself. */
             parent?: string | null;
-            /** @description Where it is. */
+            /** @description The path of the file. */
             path: string;
-            /** @description Why it is loaded. */
+            /** @description The reason why the file is loaded. */
             scope: components["schemas"]["LoadScope"];
             /**
              * Format: int64
-             * @description Its tokens, counted in the same way.
+             * @description The estimated tokens of the shown text.
              */
             tokens: number;
         };
-        /** @description What a browser gets for a ticket. */
+        /** @description The response to a login. */
         Login: {
-            /** @description The token of this browser. It ends with the daemon, and twelve hours after it was used last. */
+            /** @description The token of this browser. It expires when the daemon stops, and twelve hours after its last use. */
             token: string;
-            /** @description The id of the workspace that the daemon was started for. */
+            /** @description The id of the primary workspace. */
             workspace: string;
         };
-        /** @description A ticket that is traded for a token. */
+        /** @description A request to exchange a ticket for a token. */
         LoginRequest: {
             /** @description The ticket. */
             ticket: string;
         };
         /**
-         * @description Which kind of task changed memories.
+         * @description The kind of task that changed memories.
          * @enum {string}
          */
         ManagedSource: "workspace_memory_remember" | "workspace_memory_forget" | "workspace_memory_dream";
-        /** @description A line that holds what was searched for. */
+        /** @description A line that matches a search. */
         Match: {
             /**
              * Format: int64
-             * @description The line, counted from 1.
+             * @description The line number, counted from 1.
              */
             line: number;
-            /** @description The memory. */
+            /** @description The path of the memory. */
             path: string;
-            /** @description Its text. */
+            /** @description The text of the line. */
             text: string;
         };
-        /** @description What a request is refused with. */
+        /** @description The body of an error: the daemon's own, or a JSON-RPC error. */
         McpErrorBody: components["schemas"]["ErrorBody"] | {
             error: unknown;
             jsonrpc: string;
         };
-        /** @description A whole memory. */
+        /** @description A memory with its text. */
         Memory: {
-            /** @description When its text was last written, as far as history goes. */
+            /** @description The time of the last recorded write. */
             lastWrittenAt?: string | null;
-            /** @description The model that asked for that, if one did and said so. */
+            /** @description The model that requested the last write, if known. */
             model?: string | null;
-            /** @description When its file was last modified. */
+            /** @description The time when the file was last modified. */
             modifiedAt: string;
-            /** @description Its path. */
+            /** @description The memory's path. */
             path: string;
-            /** @description The digest of its bytes, as `ETag` has it. */
+            /** @description The SHA-256 digest of the bytes, as in `ETag`. */
             revision: string;
-            /** @description Its text. */
+            /** @description The whole text. */
             text: string;
-            /** @description How far its text may be trusted, as a list of memories has it. */
+            /** @description The trust of the text, as in a list of memories. */
             trust?: string;
         };
-        /** @description Which memories changed; `scope` tells the two forms apart. */
+        /** @description Changed memories or context files; `scope` selects the form. */
         MemoryChanged: {
             /** @enum {string} */
             scope: "managed";
-            /** @description Which kind of task. */
+            /** @description The kind of task. */
             source: components["schemas"]["ManagedSource"];
-            /** @description Which task. */
+            /** @description The id of the task. */
             taskId: string;
-            /** @description Where the memories lie. */
+            /** @description The scopes of the memories. */
             touchedScopes: components["schemas"]["TargetScope"][];
         } | {
-            /** @description Who did it: `person`, `agent`, `review`, `outside`, … */
+            /** @description The actor: `person`, `agent`, `review`, `outside`, … */
             actor: string;
             /**
              * Format: int64
              * @description The change in history; none for `pin` and `unpin`.
              */
             change?: number | null;
-            /** @description The program that called, as it named itself. */
+            /** @description The name of the calling program, as it sent it. */
             client?: string | null;
             /**
-             * @description What was done: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …; or
-             *     `pin` and `unpin`, which are no changes in history.
+             * @description The kind of change: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …; or
+             *     `pin` and `unpin`, which are not recorded in history.
              */
             kind: string;
-            /** @description Where it went, if it was renamed. */
+            /** @description The new path, if the memory was renamed. */
             movedTo?: string | null;
-            /** @description The memory. */
+            /** @description The path of the memory. */
             path: string;
-            /** @description Its revision afterwards; none when it is gone. */
+            /** @description The new revision; none if the memory was deleted. */
             revision?: string | null;
             /** @enum {string} */
             scope: "file";
@@ -1977,35 +1983,35 @@ export interface components {
             session?: string | null;
             /** @description The task that it belongs to. */
             task?: string | null;
-            /** @description How far the text may be trusted: `person`, `agent`, `background`, `imported`, `outside`. */
+            /** @description The trust of the text: `person`, `agent`, `background`, `imported`, `outside`. */
             trust?: string | null;
             /**
-             * @description The workspace in which it happened, if this daemon serves it; none for global memories, which are
-             *     everybody's. Another one than that of the stream: in another worktree of the same project, where
-             *     the memory at this path here is as before.
+             * @description The workspace of the change, if this daemon serves it; none for global memories. If it differs from the
+             *     workspace of the stream, the change was made in another worktree of the same project. The memory at this
+             *     path in the workspace of the stream is then unchanged.
              */
             workspaceId?: string | null;
         } | {
             /**
              * Format: int64
-             * @description How many bytes were added, or how many the new text has.
+             * @description The number of bytes that were added, or of the whole new text.
              */
             bytesWritten: number;
-            /** @description The file. */
+            /** @description The path of the file. */
             filePath: string;
-            /** @description What was done. */
+            /** @description The way in which the file was written. */
             mode: components["schemas"]["WriteMode"];
             /** @enum {string} */
             scope: "workspace";
         } | {
             /**
              * Format: int64
-             * @description How many bytes were added, or how many the new text has.
+             * @description The number of bytes that were added, or of the whole new text.
              */
             bytesWritten: number;
-            /** @description The file. */
+            /** @description The path of the file. */
             filePath: string;
-            /** @description What was done. */
+            /** @description The way in which the file was written. */
             mode: components["schemas"]["WriteMode"];
             /** @enum {string} */
             scope: "global";
@@ -2014,407 +2020,410 @@ export interface components {
         MemoryFile: {
             /**
              * Format: int64
-             * @description Its size.
+             * @description The size in bytes.
              */
             bytes: number;
-            /** @description `memory_file`. */
+            /** @description The kind of object: `memory_file`. */
             kind: string;
-            /** @description Where it is. */
+            /** @description The path of the file. */
             path: string;
-            /** @description The digest of its bytes, which a replacement may name. */
+            /** @description The SHA-256 digest of the file's bytes, for the precondition of a replacement. */
             revision: string;
-            /** @description Whose it is. */
+            /** @description The owner of the file. */
             scope: components["schemas"]["ContextScope"];
         };
-        /** @description How the memories are. */
+        /** @description The result of a health check. */
         MemoryHealth: {
-            /** @description What could be better and harms nothing. */
+            /** @description Possible improvements that do no harm if ignored. */
             advice: components["schemas"]["HealthFinding"][];
-            /** @description What is not as it should be. */
+            /** @description Problems that need attention. */
             findings: components["schemas"]["HealthFinding"][];
         };
-        /** @description What is known of one memory. */
+        /** @description A memory in a list, without its text. */
         MemoryItem: {
             /**
              * Format: int64
-             * @description Its size.
+             * @description The size in bytes.
              */
             bytes: number;
-            /** @description Its one-line description, or its first heading or line when it has none; empty when it has neither. */
+            /** @description The description in the frontmatter; without one, the first heading or line; else empty. */
             description: string;
-            /** @description What screening objects to in it. */
+            /** @description Findings of screening in the text. */
             findings: components["schemas"]["Warning"][];
-            /** @description Whether `description` is its own. */
+            /** @description Whether `description` is from the frontmatter. */
             hasDescription?: boolean;
-            /** @description Who changed it last, as far as history goes: `person`, `agent`, `task`, … */
+            /** @description The actor of the last recorded change: `person`, `agent`, `task`, … */
             lastAuthor?: string | null;
-            /** @description When it was last used. */
+            /** @description The time of the last use. */
             lastUsedAt?: string | null;
-            /** @description When its text was last written, as far as history goes. */
+            /** @description The time of the last recorded write. */
             lastWrittenAt?: string | null;
-            /** @description The model that asked for that, if one did and said so. */
+            /** @description The model that requested the last write, if known. */
             model?: string | null;
-            /** @description When its file was last modified: ISO 8601, UTC, milliseconds. */
+            /** @description The time when the file was last modified: ISO 8601, UTC, milliseconds. */
             modifiedAt: string;
-            /** @description Its name, if it has one. */
+            /** @description The name in the frontmatter, if any. */
             name?: string | null;
-            /** @description Its path, `/memories/<scope>/…`. */
+            /** @description The memory's path, `/memories/<scope>/…`. */
             path: string;
-            /** @description Whether a person pinned it. */
+            /** @description Whether the memory is pinned. */
             pinned: boolean;
-            /** @description The digest of its bytes; none when it is no text, or larger than a memory may be. */
+            /** @description The SHA-256 digest of the bytes; none if the file is not text, or too large for a memory. */
             revision?: string | null;
-            /** @description Its scope. */
+            /** @description The memory's scope. */
             scope: string;
             /**
-             * @description How far its text may be trusted: `person`, `agent`, `background`, `imported` or `outside`, which came
-             *     with a repository or was written without Lukasa.
+             * @description The trust of the text: `person`, `agent`, `background`, `imported`, or `outside` for text from a repository or
+             *     from an external edit.
              */
             trust?: string;
-            /** @description Its type, if it has one. */
+            /** @description The type in the frontmatter, if any. */
             type?: string | null;
             /**
              * Format: int64
-             * @description How often it was used.
+             * @description The number of uses.
              */
             uses: number;
         };
-        /** @description Memories, one page of them. */
+        /** @description One page of memories. */
         MemoryPage: {
             /** @description The memories. */
             memories: components["schemas"]["MemoryItem"][];
-            /** @description What `cursor` the next page has; none on the last. */
+            /** @description The `cursor` of the next page; none on the last page. */
             nextCursor?: string | null;
             /**
              * Format: int64
-             * @description How many there are on all pages.
+             * @description The number of memories on all pages.
              */
             total: number;
-            /** @description Scopes that have no root here. */
+            /** @description Scopes without a root in this workspace. */
             unavailable: components["schemas"]["UnavailableScope"][];
         };
-        /** @description A background review saved something. Told where `memory_review_verbose` is set, once for the whole review. */
+        /** @description A notice that a background review saved something, once per review. Only sent if `memory_review_verbose` is set. */
         MemoryReviewed: {
             /** @description A line for the person, such as `Saved 2 memories from your last conversation.` */
             message: string;
             /**
              * Format: int64
-             * @description How many entries it saved.
+             * @description The number of saved entries.
              */
             saved: number;
-            /** @description The review. */
+            /** @description The task id of the review. */
             taskId: string;
-            /** @description Where they lie. */
+            /** @description The scopes of the saved entries. */
             touchedScopes: components["schemas"]["TargetScope"][];
         };
-        /** @description About an event itself. */
+        /** @description Metadata of an event. */
         Meta: {
             /**
              * Format: int64
-             * @description When it was published, in milliseconds since 1970.
+             * @description The time of publication, in milliseconds since 1970.
              */
             serverTimestamp: number;
         };
-        /** @description What a model did for a task, or for a prompt. */
+        /** @description The work of a model for a task or a prompt. */
         ModelRun: {
             /** @description The agent, such as `managed-auto-memory-remember`. */
             agent: string;
-            /** @description Whether nobody asked for it. */
+            /** @description Whether the run started without a request. */
             background: boolean;
             /**
              * Format: int32
-             * @description Calls of tools.
+             * @description The number of tool calls.
              */
             calls: number;
             /**
              * Format: double
-             * @description What the provider says that it cost, in US dollars.
+             * @description The cost in US dollars, if the provider reports it.
              */
             cost?: number | null;
-            /** @description How it ended: `completed`, `fallback` (the rules, or the ranker, did it), `failed`, `timeout`, `cancelled`. */
+            /** @description The outcome: `completed`, `fallback` (rules or the ranker did the work), `failed`, `timeout`, `cancelled`. */
             ended: string;
-            /** @description When it ended. */
+            /** @description The end: ISO 8601, UTC, milliseconds. */
             endedAt: string;
             /** @description The model, as the settings name it. */
             model: string;
             /**
              * Format: int64
-             * @description Its number, which grows.
+             * @description The number of the run; numbers increase.
              */
             number: number;
             /**
              * Format: int32
-             * @description Calls that were refused.
+             * @description The number of refused tool calls.
              */
             refused: number;
-            /** @description When it began: ISO 8601, UTC, milliseconds. */
+            /** @description The start: ISO 8601, UTC, milliseconds. */
             startedAt: string;
-            /** @description The task that it was done for; none for recall. */
+            /** @description The task; none for recall. */
             task?: string | null;
             /**
              * Format: int64
-             * @description Tokens that the provider had in a cache.
+             * @description Input tokens that the provider served from its cache.
              */
             tokensCached: number;
             /**
              * Format: int64
-             * @description Tokens read, those from a cache among them.
+             * @description Input tokens, including cached ones.
              */
             tokensIn: number;
             /**
              * Format: int64
-             * @description Tokens written.
+             * @description Output tokens.
              */
             tokensOut: number;
             /**
              * Format: int32
-             * @description Replies of the model.
+             * @description The number of replies of the model.
              */
             turns: number;
-            /** @description Why the model's work was not taken. */
+            /** @description The reason why the model's work was discarded. */
             why?: string | null;
         };
-        /** @description What models did, the newest first. */
+        /** @description One page of model runs, newest first. */
         ModelRunPage: {
-            /** @description What `cursor` the next page has; none on the last. */
+            /** @description The `cursor` of the next page; none on the last page. */
             nextCursor?: string | null;
-            /** @description What they did. */
+            /** @description The model runs. */
             runs: components["schemas"]["ModelRun"][];
         };
-        /** @description A memory or folder that is to have another path. */
+        /** @description A move of a memory or folder to another path. */
         Move: {
-            /** @description The path that it has. */
+            /** @description The current path. */
             from: string;
-            /** @description The path that it gets, in the same scope. */
+            /** @description The new path, in the same scope. */
             to: string;
         };
-        /** @description A dream that comes by itself, in a lane that has nothing to do. */
+        /** @description A scheduled dream. It starts when the lane has no other task. */
         NextDream: {
-            /** @description It comes no sooner; none if there never was one, and it need not wait. */
+            /** @description The earliest time; none if there was no dream yet, so that it need not wait. */
             notBefore?: string | null;
             /**
              * Format: int64
-             * @description How many more sessions there have to be first.
+             * @description The number of further sessions that must happen before.
              */
             sessionsMissing: number;
         };
-        /** @description What a conversation is opened with. */
+        /** @description A request to open a conversation, or to resume one. */
         OpenConversation: {
-            /** @description Whether the model knows nothing of what it was given before, so that a new segment begins. */
+            /** @description Whether to begin a new segment, because the model no longer has the earlier context. */
             anew?: boolean;
-            /** @description Whether what its segment begins with is wanted, too. */
+            /** @description Whether the response includes the context of the segment. */
             context?: boolean;
-            /** @description The most bytes of text that the host takes at once; left out, as many as there are. */
+            /** @description The most bytes of text that the host accepts at once; unlimited by default. */
             contextBytesMax?: number | null;
-            /** @description Names of context files that the host shows its model itself. */
+            /** @description Names of context files that the host itself already shows to its model. */
             contextFilesLoaded?: string[];
             contextOptions?: components["schemas"]["LoadOptions"] | null;
-            /** @description The folder of the workspace; left out, the daemon's first one. */
+            /** @description The folder of the workspace; by default, that of the primary workspace. */
             cwd?: string | null;
             /**
-             * @description The id that the host has for it: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. One that was there
-             *     before goes on. Left out, it is given one.
+             * @description The host's id of the conversation: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. A known id resumes that
+             *     conversation. Without an id, the daemon assigns one.
              */
             sessionId?: string | null;
-            /** @description The id of the workspace; left out, `cwd` says which. */
+            /** @description The id of the workspace; by default, `cwd` selects it. */
             workspaceId?: string | null;
         };
-        /** @description Proposals that wait, the oldest first, one page of them. */
+        /** @description One page of waiting proposals, oldest first. */
         PendingPage: {
-            /** @description What `cursor` the next page has; none on the last. */
+            /** @description The `cursor` of the next page; none on the last page. */
             nextCursor?: string | null;
             /** @description The proposals. */
             proposals: components["schemas"]["PendingProposal"][];
             /**
              * Format: int64
-             * @description How many wait, on all pages together.
+             * @description The number of waiting proposals on all pages.
              */
             waiting: number;
         };
-        /** @description A change that waits for a person. */
+        /** @description A proposal: a change that waits for a person's decision. */
         PendingProposal: {
-            /** @description The entries that it would change; empty if it asks for a review. */
+            /** @description The entries that the proposal would change; empty if it asks for a review. */
             changes: components["schemas"]["ProposedEntry"][];
-            /** @description What it would do to each memory now, or what the writing did that is to be reviewed; empty when it is stale. */
+            /** @description The effect on each memory now, or of the write that is to be reviewed; empty if the proposal is stale. */
             diffs: components["schemas"]["Diff"][];
             /**
              * Format: int64
-             * @description Its number.
+             * @description The proposal's number.
              */
             id: number;
             /** @description The kind of reason: `repetition`, `contradiction`, `update`, `expiry`, `misplacement`, `review`. */
             kind: string;
-            /** @description When it was made: ISO 8601, UTC, milliseconds. */
+            /** @description The time when it was made: ISO 8601, UTC, milliseconds. */
             madeAt: string;
-            /** @description The kind of work that made it: `remember`, `forget`, `dream`. */
+            /** @description The kind of task that made it: `remember`, `forget`, `dream`. */
             origin: string;
-            /** @description Why, in one sentence. It may quote the entries. */
+            /** @description The reason, in one sentence. It may quote the entries. */
             reason: string;
             review?: components["schemas"]["ReviewItem"] | null;
             /**
              * Format: int32
-             * @description How likely it is right, in percent.
+             * @description The probability that the proposal is right, in percent.
              */
             score: number;
-            /** @description Why it cannot be accepted as the memories are now; none if it can. */
+            /** @description The reason why it can no longer be accepted; none if it can. */
             stale?: string | null;
             /** @description The task that made it. */
             task?: string | null;
         };
-        /** @description Whether a memory is pinned. */
+        /** @description The pin state of a memory. */
         Pin: {
-            /** @description Whether that is new. */
+            /** @description Whether the request changed that. */
             changed: boolean;
-            /** @description The memory. */
+            /** @description The path of the memory. */
             path: string;
-            /** @description Whether it is pinned now. */
+            /** @description Whether the memory is pinned now. */
             pinned: boolean;
         };
-        /** @description A person's prompt. */
+        /** @description A prompt of the user. */
         PromptRequest: {
             /**
-             * @description Whether the prompt is cancelled when the connection of this request ends: what is looked for is dropped,
-             *     and nothing more is shown for it. For a host that keeps the connection open during the turn.
+             * @description Whether the prompt is cancelled when the connection of this request ends: the recall is dropped, and nothing
+             *     more is shown for it. For a host that keeps the connection open during the turn.
              */
             cancelWithConnection?: boolean;
-            /** @description The host's id of this event: said twice, it is done once. */
+            /** @description The host's id of this event: a repeated id has no further effect. */
             eventId?: string | null;
-            /** @description What the person said. */
+            /** @description The text of the prompt. */
             text: string;
         };
         /**
-         * @description What was done with proposals.
+         * @description An action on proposals.
          * @enum {string}
          */
         ProposalAction: "made" | "accepted" | "rejected";
-        /** @description Proposals were made or decided, through this daemon. Read on `/v1/events`, and where all memories are that they name. */
+        /**
+         * @description Proposals that were made or decided through this daemon. Published on `/v1/events` of each workspace that has all
+         *     the memories that they name.
+         */
         ProposalEvent: {
-            /** @description What was done. */
+            /** @description The action on the proposals. */
             action: components["schemas"]["ProposalAction"];
-            /** @description Who did it: `task` or `dream` made them, a `person` decided. */
+            /** @description The actor: `task` or `dream` made them, a `person` decided. */
             actor: string;
             /**
              * Format: int64
              * @description The change that accepting one made.
              */
             change?: number | null;
-            /** @description The proposals. */
+            /** @description The numbers of the proposals. */
             ids: number[];
             /** @description The task that made them. */
             task?: string | null;
         };
-        /** @description The proposals that a decision is about. */
+        /** @description The proposals to decide. */
         ProposalIds: {
-            /** @description Their numbers. */
+            /** @description The numbers of the proposals. */
             ids: number[];
         };
         /** @description An entry that a proposal would change. */
         ProposedEntry: {
-            /** @description The text that it gets; none if it is to be removed. */
+            /** @description The new text; none to remove the entry. */
             new?: string | null;
-            /** @description Its text; none if an entry is to be added. */
+            /** @description The current text; none to add an entry. */
             old?: string | null;
-            /** @description Its memory. */
+            /** @description The memory that holds the entry. */
             path: string;
         };
-        /** @description Which versions of the API are spoken. */
+        /** @description The supported versions of the API. */
         ProtocolVersions: {
-            /** @description The newest. */
+            /** @description The newest version. */
             current: string;
-            /** @description All of them. */
+            /** @description All supported versions. */
             supported: string[];
         };
-        /** @description A text to write. */
+        /** @description A new text for a memory. */
         PutMemory: {
             /** @description The whole text. */
             text: string;
         };
-        /** @description A value to set. */
+        /** @description A new value for a setting. */
         PutSetting: {
-            /** @description Only if its value is still this one, as it was listed; left out, whatever it is. */
+            /** @description The value that the setting must still have, as listed; any value by default. */
             expected?: unknown;
-            /** @description The value; null takes the setting out of the file. */
+            /** @description The value; null removes the setting from the file. */
             value: unknown;
         };
-        /** @description A folder to trust, or not to trust any more. */
+        /** @description A change of the trust in a folder. */
         PutTrust: {
-            /** @description The folder, from the root of the file system on. */
+            /** @description The absolute path of the folder. */
             path: string;
-            /** @description Whether it is trusted. */
+            /** @description Whether the folder is to be trusted. */
             trusted: boolean;
         };
-        /** @description Memories that fit a prompt, as they are shown. */
+        /** @description The memories recalled for a prompt. */
         RecalledBlock: {
-            /** @description The memories in it, the best first. */
+            /** @description The memories in the block, best first. */
             memories: components["schemas"]["RecalledMemory"][];
-            /** @description The block: what memories say is in it as data. */
+            /** @description The block to show; texts of memories in it are marked as data. */
             text: string;
         };
-        /** @description One of them. */
+        /** @description A memory of a recalled block. */
         RecalledMemory: {
-            /** @description When it was written last: ISO 8601, UTC, milliseconds. */
+            /** @description The time of the last write: ISO 8601, UTC, milliseconds. */
             modifiedAt: string;
-            /** @description Its path. */
+            /** @description The memory's path. */
             path: string;
-            /** @description Its title. */
+            /** @description The memory's title. */
             title: string;
-            /** @description Where it is from, if nobody here reviewed it: `repository`, or `influenced` if an agent wrote it that had read such text. */
+            /** @description The origin of an unreviewed memory: `repository`, or `influenced` if an agent wrote it after reading such text. */
             unreviewed?: string | null;
-            /** @description Why it fits, for people. */
+            /** @description The reason why the memory matches, for people. */
             why: string;
         };
-        /** @description What is to be remembered. */
+        /** @description A request to remember a text. */
         RememberRequest: {
-            /** @description The text, as somebody said it; at most 65,536 bytes. */
+            /** @description The text, in free form; at most 65,536 bytes. */
             content: string;
             contextMode?: components["schemas"]["ContextMode"] | null;
             scope?: components["schemas"]["TargetScope"] | null;
         };
-        /** @description What came of a remember. */
+        /** @description The result of a remember task. */
         RememberResult: {
             /** @description The entries that changed or were known already. */
             changes?: components["schemas"]["EntryNote"][];
-            /** @description The memories that changed; none if all of it was known. */
+            /** @description The memories that changed; empty if all facts were known already. */
             filesTouched: string[];
             /**
              * Format: int64
-             * @description How many changes it proposes to a person, beside those that waited already.
+             * @description The number of new proposals that the task made.
              */
             proposals?: number;
-            /** @description One sentence, without a word of what was remembered. */
+            /** @description One sentence that quotes nothing of the text. */
             summary: string;
-            /** @description Where they lie. */
+            /** @description The scopes of the changed memories. */
             touchedScopes: components["schemas"]["TargetScope"][];
         };
-        /** @description An entry that was forgotten. */
+        /** @description An entry that was removed. */
         RemovedEntry: {
-            /** @description Its memory. */
+            /** @description The memory that held the entry. */
             filePath: string;
-            /** @description Its first line. */
+            /** @description The first line of the entry. */
             summary: string;
-            /** @description The topic of its memory. */
+            /** @description The topic of the memory. */
             topic: components["schemas"]["Topic"];
         };
-        /** @description The removal of a workspace. */
+        /** @description The result of removing a workspace. */
         RemovedWorkspace: {
             /**
              * Format: int64
-             * @description The change that deleted them; none if there were none. Its undo brings them back.
+             * @description The change that deleted them, which can be undone; none if there were no memories.
              */
             change?: number | null;
             /** @description The memories that were deleted. */
             memories: string[];
-            /** @description The folder of the workspace, if files that are not memories are left in it. */
+            /** @description The folder of the workspace, if it still holds files that are not memories. */
             remainingFolder?: string | null;
         };
-        /** @description What a repair did. */
+        /** @description The result of a repair. */
         RepairResponse: {
-            /** @description What was done, in sentences. */
+            /** @description The repairs that were made, in sentences. */
             done: string[];
-            /** @description What is left for a person. */
+            /** @description The findings that only a person can resolve. */
             left: components["schemas"]["HealthFinding"][];
         };
-        /** @description All that was missed has been told. */
+        /** @description The end of a replay of missed events. */
         ReplayComplete: {
             /**
              * Format: int64
@@ -2423,42 +2432,42 @@ export interface components {
             lastEventId: number;
             /**
              * Format: int64
-             * @description How many events that was.
+             * @description The number of replayed events.
              */
             replayedCount: number;
         };
-        /** @description Something was missed for good. */
+        /** @description A loss of events: the reader must read the current state again. */
         ResyncRequired: {
             /** @description More about the reason, such as `epoch_mismatch`. */
             detail?: string | null;
             /**
              * Format: int64
-             * @description The oldest event that can still be told.
+             * @description The id of the oldest event that is still available.
              */
             earliestAvailableId: number;
             /**
              * Format: int64
-             * @description What the reader had seen last.
+             * @description The id of the last event that the reader has seen.
              */
             lastDeliveredId: number;
-            /** @description Why: `ring_evicted`, `epoch_reset`, `replay_truncated`. */
+            /** @description The reason: `ring_evicted`, `epoch_reset`, `replay_truncated`. */
             reason: string;
         };
         /** @description A memory that waits for a review. */
         ReviewItem: {
-            /** @description Its path. */
+            /** @description The memory's path. */
             path: string;
-            /** @description Its revision. */
+            /** @description The revision to review. */
             revision: string;
         };
-        /** @description What came of a review. */
+        /** @description The result of a review. */
         ReviewResult: {
             /** @description The entries that changed. */
             changes?: components["schemas"]["EntryNote"][];
-            /** @description The memories that changed. */
+            /** @description The paths of the memories that changed. */
             filesTouched: string[];
             /**
-             * @description The number of findings that were not taken, by the reason: `known`, `screened`, `limit`, `instructions`, `form`,
+             * @description The number of facts that were not saved, by reason: `known`, `screened`, `limit`, `instructions`, `form`,
              *     `place`; a later version may have others.
              */
             leftOut: {
@@ -2466,214 +2475,214 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description How many changes it proposes to a person, beside those that waited already.
+             * @description The number of new proposals that the task made.
              */
             proposals?: number;
-            /** @description One sentence. */
+            /** @description One sentence about the outcome. */
             summary: string;
-            /** @description Where they lie. */
+            /** @description The scopes of the changed memories. */
             touchedScopes: components["schemas"]["TargetScope"][];
         };
-        /** @description The text of a memory at some revision. */
+        /** @description The text of a memory at one revision. */
         RevisionText: {
-            /** @description How it differs from the revision that was named for that, as a unified diff. */
+            /** @description A unified diff from the revision in `against`, if that was given. */
             diff?: string | null;
-            /** @description The revision. */
+            /** @description The requested revision. */
             revision: string;
-            /** @description The text. */
+            /** @description The whole text at this revision. */
             text: string;
         };
-        /** @description What one task or one session changed, as far as history goes. */
+        /** @description The recorded changes of one task or one session. */
         Run: {
-            /** @description Who it was: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
+            /** @description The actor: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
             actor: string;
-            /** @description The changes on this page, the newest first. */
+            /** @description The changes on this page, newest first. */
             changes: number[];
-            /** @description The program that called, as it named itself. */
+            /** @description The name of the calling program, as it sent it. */
             client?: string | null;
-            /** @description When it changed something last. */
+            /** @description The time of the last change. */
             endedAt: string;
             /** @description The id of the task or session. */
             id: string;
-            /** @description What it was. */
+            /** @description The kind of the run. */
             kind: components["schemas"]["RunKind"];
             /**
              * Format: int64
-             * @description How many memories they are of.
+             * @description The number of memories that they touch.
              */
             memories: number;
-            /** @description The model that asked for the last change, if one did and said so. */
+            /** @description The model that requested the last change, if known. */
             model?: string | null;
-            /** @description When it changed something first: ISO 8601, UTC, milliseconds. */
+            /** @description The time of the first change: ISO 8601, UTC, milliseconds. */
             startedAt: string;
             status?: components["schemas"]["TaskStatus"] | null;
         };
         /**
-         * @description What a run was.
+         * @description The kind of a run.
          * @enum {string}
          */
         RunKind: "task" | "session";
-        /** @description Runs, the one that changed something last first. */
+        /** @description One page of runs, latest change first. */
         RunPage: {
-            /** @description What `cursor` the next page has; none on the last. */
+            /** @description The `cursor` of the next page; none on the last page. */
             nextCursor?: string | null;
-            /** @description The runs. A run with older changes is on the next page again, with those. */
+            /** @description The runs. A run with older changes appears again on the next page, with those. */
             runs: components["schemas"]["Run"][];
         };
-        /** @description How much one scope holds. */
+        /** @description Counts and sizes of one scope. */
         ScopeStats: {
             /**
              * Format: int64
-             * @description Bytes of all of them.
+             * @description The size of all memories in bytes.
              */
             bytes: number;
             /**
              * Format: int64
-             * @description Memories.
+             * @description The number of memories.
              */
             memories: number;
             /**
              * Format: int64
-             * @description How many it may hold.
+             * @description The limit for memories.
              */
             memoriesMax: number;
-            /** @description Which. */
+            /** @description The scope. */
             scope: string;
-            /** @description Why it has no root here; none when it has. */
+            /** @description The reason why the scope has no root here; none if it has one. */
             unavailable?: string | null;
         };
-        /** @description What a search found. */
+        /** @description The result of a search. */
         SearchResponse: {
             /** @description Matches, memory by memory. */
             matches: components["schemas"]["Match"][];
-            /** @description Whether there are more than are told. */
+            /** @description Whether there are more matches than returned. */
             more: boolean;
         };
-        /** @description What a model is given at the beginning of a segment: the same bytes as long as it lasts. */
+        /** @description The context at the beginning of a segment: the bytes stay the same during the segment. */
         SegmentContext: {
-            /** @description Its parts, in their order. */
+            /** @description The parts of the text, in order. */
             parts: components["schemas"]["SegmentPart"][];
-            /** @description The SHA-256 of its bytes. */
+            /** @description The SHA-256 digest of the text. */
             revision: string;
-            /** @description All of it; what memories and files say is in it as data. */
+            /** @description The whole text; texts of memories and files in it are marked as data. */
             text: string;
             /**
              * Format: int64
-             * @description Its tokens, estimated.
+             * @description Estimated tokens of the text.
              */
             tokens: number;
         };
-        /** @description One part of that. */
+        /** @description A part of a segment's context. */
         SegmentPart: {
             /**
              * Format: int64
-             * @description Its bytes.
+             * @description The size of the part in bytes.
              */
             bytes: number;
-            /** @description What it is made of: `context_files`, `index`, `hot_set`. */
+            /** @description The kind of part: `context_files`, `index`, `hot_set`. */
             part: string;
-            /** @description The SHA-256 of its bytes. */
+            /** @description The SHA-256 digest of the part. */
             revision: string;
             /**
              * Format: int64
-             * @description Its tokens, estimated.
+             * @description Estimated tokens of the part.
              */
             tokens: number;
         };
-        /** @description A session. */
+        /** @description A registered client. */
         Session: {
-            /** @description Whether it was there before; every request begins one of its own. */
+            /** @description Whether an existing session was joined; each request begins a new one. */
             attached: boolean;
-            /** @description The id under which its client is registered. */
+            /** @description The id of the registered client. */
             clientId: string;
-            /** @description When it began: ISO 8601, UTC, milliseconds. */
+            /** @description The start of the session: ISO 8601, UTC, milliseconds. */
             createdAt: string;
-            /** @description The epoch of its events. */
+            /** @description The epoch of the session's events. */
             eventEpoch?: string | null;
-            /** @description Its id. */
+            /** @description The session's id. */
             sessionId: string;
-            /** @description The folder of its workspace. */
+            /** @description The folder of the workspace. */
             workspaceCwd: string;
         };
-        /** @description What a session is begun with. */
+        /** @description A request to begin a session. */
         SessionRequest: {
-            /** @description The folder of the workspace; left out, the daemon's first one. */
+            /** @description The folder of the workspace; by default, that of the primary workspace. */
             cwd?: string | null;
         };
-        /** @description One setting. */
+        /** @description A setting with its value and limits. */
         Setting: {
-            /** @description Whether this version has what it turns on. */
+            /** @description Whether this build includes the feature that the setting controls. */
             built: boolean;
-            /** @description The words that it may be. */
+            /** @description The allowed words. */
             choices?: string[];
-            /** @description Its value when nothing sets it; null when there is none. */
+            /** @description The default value; null if there is none. */
             default: unknown;
-            /** @description What says the value. */
+            /** @description The source of the current value. */
             from: components["schemas"]["SettingSource"];
-            /** @description Its name in the settings file, such as `retention.days`. */
+            /** @description The name in the settings file, such as `retention.days`. */
             key: string;
-            /** @description What kind of value it has. */
+            /** @description The kind of value. */
             kind: components["schemas"]["SettingKind"];
             /**
              * Format: int64
-             * @description The line of the settings file that does, counted from 1.
+             * @description The line in the settings file that sets it, counted from 1.
              */
             line?: number | null;
             /**
              * Format: int64
-             * @description The largest number that it may be.
+             * @description The largest allowed number.
              */
             max?: number | null;
-            /** @description What it is, for people. */
+            /** @description The meaning of the setting, for people. */
             meaning: string;
             /**
              * Format: int64
-             * @description The smallest number that it may be.
+             * @description The smallest allowed number.
              */
             min?: number | null;
-            /** @description Whether it can be set here; if not, `why` says why. */
+            /** @description Whether the setting cannot be changed here; `why` has the reason. */
             readOnly: boolean;
-            /** @description Its value; null when there is none. */
+            /** @description The current value; null if there is none. */
             value: unknown;
-            /** @description Why it cannot be set here. */
+            /** @description The reason why the setting cannot be changed here. */
             why?: string | null;
         };
         /**
-         * @description What kind of value a setting has.
+         * @description The kind of value of a setting.
          * @enum {string}
          */
         SettingKind: "switch" | "number" | "choice" | "text" | "list";
         /**
-         * @description What says the value of a setting.
+         * @description The source of a setting's value.
          * @enum {string}
          */
         SettingSource: "default" | "file" | "environment";
         /** @description All settings of a person. */
         Settings: {
-            /** @description The settings file, which may not be there yet. */
+            /** @description The path of the settings file, which may not exist yet. */
             file: string;
-            /** @description Whether the file says something else than when the daemon began: it is read at its start. */
+            /** @description Whether the file has changed since the daemon read it at its start. */
             restartNeeded: boolean;
             /** @description The settings, in the order of the documentation. */
             settings: components["schemas"]["Setting"][];
         };
-        /** @description A file that was there, or asked for, and is not loaded. */
+        /** @description A context file or import that is not loaded. */
         SkippedFile: {
-            /** @description The file that asks for it; left out of a context file itself. */
+            /** @description The file that imports this one; absent for a context file itself. */
             parent?: string | null;
-            /** @description Where it is, as far as that is known. */
+            /** @description The path of the file, as far as it is known. */
             path: string;
-            /** @description Why it is not loaded. */
+            /** @description The reason why the file is not loaded. */
             why: string;
         };
-        /** @description A file of an archive that was not taken over. */
+        /** @description A file of an archive that was not imported. */
         SkippedImport: {
-            /** @description The file. */
+            /** @description The file of the archive. */
             source: string;
-            /** @description Why. */
+            /** @description The reason why it was not imported. */
             why: string;
         };
-        /** @description The reader falls behind. */
+        /** @description A warning that the reader is falling behind. */
         SlowClient: {
             /**
              * Format: int64
@@ -2682,54 +2691,54 @@ export interface components {
             lastEventId: number;
             /**
              * Format: int64
-             * @description How many may.
+             * @description The limit for queued frames.
              */
             maxQueued: number;
             /**
              * Format: int64
-             * @description How many may.
+             * @description The limit for queued bytes.
              */
             maxQueuedBytes: number;
             /**
              * Format: int64
-             * @description Frames that wait for it; those of one change count as one.
+             * @description The number of queued frames; the frames of one change count as one.
              */
             queueSize: number;
             /**
              * Format: int64
-             * @description Bytes that wait for it.
+             * @description The number of queued bytes.
              */
             queuedBytes: number;
-            /** @description Which of the two it is about. */
+            /** @description The limit that is nearly reached. */
             threshold: components["schemas"]["Threshold"];
         };
-        /** @description Counts and sizes. */
+        /** @description Counts and sizes of a workspace and its daemon. */
         Stats: {
             /**
              * Format: int64
-             * @description Connections at this moment.
+             * @description The number of open connections.
              */
             connections: number;
             /**
              * Format: int64
-             * @description Streams that read events at this moment.
+             * @description The number of open event streams.
              */
             eventStreams: number;
             /** @description The history of this host. */
             history: components["schemas"]["HistoryStats"];
             nextDream?: components["schemas"]["NextDream"] | null;
-            /** @description Its scopes. */
+            /** @description The scopes of the workspace. */
             scopes: components["schemas"]["ScopeStats"][];
-            /** @description The workspace that is told of. */
+            /** @description The id of the workspace. */
             workspaceId: string;
         };
-        /** @description Something that is not as it should be. */
+        /** @description A problem with a context file. */
         StatusIssue: {
-            /** @description What is wrong, in a sentence. */
+            /** @description The problem, in a sentence. */
             error: string;
-            /** @description What it is: `memory_file`. */
+            /** @description The kind of object: `memory_file`. */
             kind: string;
-            /** @description How it is: `error`. */
+            /** @description The status: `error`. */
             status: string;
         };
         /**
@@ -2738,147 +2747,147 @@ export interface components {
          */
         TargetScope: "project" | "user";
         /**
-         * @description A task.
+         * @description A task with its status and outcome.
          *
-         *     On the wire, `result` and `error` are null until the task ends; then the one that applies is there.
+         *     In JSON, `result` and `error` are null until the task ends; then only the one that applies is present.
          */
         Task: {
             contextMode?: components["schemas"]["ContextMode"] | null;
-            /** @description When it was asked for: ISO 8601, UTC, milliseconds. */
+            /** @description The time of the request: ISO 8601, UTC, milliseconds. */
             createdAt: string;
             error?: components["schemas"]["TaskError"] | null;
             result?: components["schemas"]["TaskResult"] | null;
             scope?: components["schemas"]["TargetScope"] | null;
-            /** @description How far it is. */
+            /** @description The status. */
             status: components["schemas"]["TaskStatus"];
-            /** @description Its id: its kind, `-` and a UUID. */
+            /** @description The task's id: its kind, `-` and a UUID. */
             taskId: string;
-            /** @description When its status last moved. */
+            /** @description The time of the last change of the status. */
             updatedAt: string;
         };
-        /** @description The body by which a task is asked for; which one depends on its kind. */
+        /** @description The body of a task request; its form depends on the kind. */
         TaskBody: components["schemas"]["RememberRequest"] | components["schemas"]["ForgetRequest"] | Record<string, never>;
-        /** @description Why a task was given up. */
+        /** @description The error of a failed task. */
         TaskError: {
-            /** @description The code of what went wrong with the memories, such as `scope_full`, if that is why. */
+            /** @description The error code of the memory operation that caused the failure, such as `scope_full`, if any. */
             cause?: string | null;
-            /** @description The code, of a closed list. */
+            /** @description The error code, from a closed list. */
             code: string;
-            /** @description More, cleaned of credentials and not long. */
+            /** @description Short details, without credentials. */
             details?: string | null;
-            /** @description What the code means. */
+            /** @description The meaning of the code. */
             message: string;
         };
         /**
-         * @description What kind of work a task is.
+         * @description The kind of a requested task.
          * @enum {string}
          */
         TaskKind: "remember" | "forget" | "dream";
-        /** @description Tasks, the latest first. */
+        /** @description Tasks, latest first. */
         TaskList: {
-            /** @description Those that the caller may see. */
+            /** @description The tasks that the caller may see. */
             tasks: components["schemas"]["ListedTask"][];
         };
-        /** @description What came of a task; its fields tell the kinds apart. */
+        /** @description The result of a task; its fields determine the kind. */
         TaskResult: components["schemas"]["ReviewResult"] | components["schemas"]["RememberResult"] | components["schemas"]["ForgetResult"] | components["schemas"]["DreamResult"];
         /**
-         * @description How far a task is.
+         * @description The status of a task.
          * @enum {string}
          */
         TaskStatus: "queued" | "running" | "completed" | "failed";
         /**
-         * @description What a slow reader has too much of.
+         * @description The limits of a reader's queue.
          * @enum {string}
          */
         Threshold: "frames" | "bytes" | "frames_and_bytes";
-        /** @description What a browser is opened with. */
+        /** @description A one-time login ticket, which is part of the URL that a browser opens. */
         Ticket: {
-            /** @description Good for one login, within a minute. */
+            /** @description The ticket: valid for one login, for one minute. */
             ticket: string;
         };
-        /** @description What a model reads after one call of the tool. */
+        /** @description The result of a tool call. */
         ToolReply: {
             /**
              * Format: int64
-             * @description The change in history.
+             * @description The recorded change.
              */
             change?: number | null;
-            /** @description Why it was refused. */
+            /** @description The error code, if the call was refused. */
             code?: string | null;
-            /** @description Whether it was done. */
+            /** @description Whether the call succeeded. */
             ok: boolean;
-            /** @description The memory's revision afterwards, or the current one beside a conflict. */
+            /** @description The memory's new revision; with a conflict, the current one. */
             revision?: string | null;
-            /** @description What the model reads. */
+            /** @description The text for the model. */
             text: string;
-            /** @description What screening warned of. */
+            /** @description Warnings of screening. */
             warnings?: components["schemas"]["Warning"][];
         };
-        /** @description Something that happened in a conversation. */
+        /** @description A report that tools have returned results. */
         ToolResultRequest: {
-            /** @description The host's id of this event: said twice, it is done once. */
+            /** @description The host's id of this event: a repeated id has no further effect. */
             eventId?: string | null;
-            /** @description Whether the model wrote memories with a tool: then what was said until now is not reviewed. */
+            /** @description Whether the model wrote memories with a tool: the messages until now are then not reviewed. */
             memoryWritten?: boolean;
         };
         /**
-         * @description What kind of knowledge a memory holds.
+         * @description The topic of a memory.
          * @enum {string}
          */
         Topic: "user" | "feedback" | "project" | "reference";
-        /** @description Which folders are trusted. */
+        /** @description The trusted folders. */
         TrustStatus: {
-            /** @description The folders that a person trusts, with all below them. */
+            /** @description The folders that a person trusts, including their subfolders. */
             folders: string[];
             here?: components["schemas"]["FolderTrust"] | null;
         };
         /** @description A message of a turn. */
         TurnMessage: {
-            /** @description Who said it. */
+            /** @description The speaker. */
             role: components["schemas"]["TurnRole"];
-            /** @description What was said. */
+            /** @description The text of the message. */
             text: string;
         };
         /**
-         * @description Who said a message. What tools say is never reviewed.
+         * @description The speaker of a message. Messages of tools are never reviewed.
          * @enum {string}
          */
         TurnRole: "user" | "assistant" | "tool";
-        /** @description A scope that has no root here. */
+        /** @description A scope without a root in this workspace. */
         UnavailableScope: {
-            /** @description Why. */
+            /** @description The reason why it has no root. */
             reason: string;
-            /** @description Which. */
+            /** @description The scope. */
             scope: string;
         };
-        /** @description What an undo did. */
+        /** @description The result of an undo. */
         UndoResponse: {
             /**
              * Format: int64
-             * @description The change that takes it back; none when it was only asked what would happen.
+             * @description The change that the undo made; none for a dry run.
              */
             change?: number | null;
-            /** @description The memories that changed. */
+            /** @description The paths of the memories that changed. */
             paths: string[];
-            /** @description What was taken back. */
+            /** @description The changes that were undone. */
             undone: number[];
-            /** @description What screening warned of. */
+            /** @description Warnings of screening. */
             warnings: components["schemas"]["Warning"][];
         };
-        /** @description What to take back: exactly one of these. */
+        /** @description The changes to undo: exactly one of `changes`, `task`, `session` and `since` is set. */
         UndoSeveral: {
-            /** @description These changes. */
+            /** @description The numbers of the changes. */
             changes?: number[] | null;
             /** @description All changes of this session of a host. */
             session?: string | null;
-            /** @description All changes from this time on that were made through Lukasa: ISO 8601, UTC. */
+            /** @description All changes since this time that were made through Lukasa: ISO 8601, UTC. */
             since?: string | null;
             /** @description All changes of this task. */
             task?: string | null;
-            /** @description With `since`: those until this time alone. */
+            /** @description With `since`: only changes until this time. */
             until?: string | null;
         };
-        /** @description What a screening rule objects to. */
+        /** @description A finding of a screening rule. */
         Warning: {
             /**
              * Format: int64
@@ -2889,115 +2898,115 @@ export interface components {
             rule: string;
         };
         /**
-         * @description What kind of work a lane does: the kinds of task, and reviews, which nobody asks for.
+         * @description The kind of work in a lane: a requested task, or a review, which clients cannot request.
          * @enum {string}
          */
         WorkKind: "remember" | "forget" | "dream" | "review";
         /** @description A workspace that the daemon serves. */
         WorkspaceCapability: {
-            /** @description Its folder. */
+            /** @description The workspace's folder. */
             cwd: string;
-            /** @description Its id, as paths name it. */
+            /** @description The workspace's id, as it is used in paths. */
             id: string;
-            /** @description Whether it is the one that paths without an id mean. */
+            /** @description Whether requests without a workspace id use this workspace. */
             primary: boolean;
-            /** @description Whether tasks may be asked for here. */
+            /** @description Whether tasks may be requested in this workspace. */
             trusted: boolean;
         };
-        /** @description How the memories of one workspace are. */
+        /** @description The state of one workspace's memories. */
         WorkspaceHealth: {
             /**
              * Format: int64
-             * @description Things that `lukasa doctor` would tell of.
+             * @description The number of findings that `lukasa doctor` would report.
              */
             findings: number;
-            /** @description Its id. */
+            /** @description The workspace's id. */
             id: string;
             /**
              * Format: int64
-             * @description Memories in all of its scopes.
+             * @description The number of memories in all of its scopes.
              */
             memories: number;
             /**
              * Format: int64
-             * @description Tasks that wait or run.
+             * @description The number of tasks that wait or run.
              */
             unfinishedTasks: number;
         };
         /** @description The context files for the folder of a workspace. */
         WorkspaceMemory: {
-            /** @description Those that are there and cannot be used. */
+            /** @description Files that exist but cannot be used. */
             errors?: components["schemas"]["StatusIssue"][];
             /**
              * Format: int64
-             * @description How many there are.
+             * @description The number of files.
              */
             fileCount: number;
             /** @description The files, in the order in which they are loaded. */
             files: components["schemas"]["MemoryFile"][];
-            /** @description `true`: they were looked for. */
+            /** @description Always `true`: the files have been searched for. */
             initialized: boolean;
             /**
              * Format: int64
-             * @description 0: there are no rules beside them.
+             * @description Always 0: there are no separate rules.
              */
             ruleCount: number;
             /**
              * Format: int64
-             * @description Bytes of all of them.
+             * @description The size of all files in bytes.
              */
             totalBytes: number;
             /**
              * Format: int32
-             * @description The version of this answer: 1.
+             * @description The version of this response: 1.
              */
             v: number;
-            /** @description The folder. */
+            /** @description The folder of the workspace. */
             workspaceCwd: string;
         };
-        /** @description What is to be written to a context file. */
+        /** @description A write to a context file. */
         WriteMemory: {
-            /** @description The text: a fact on one line, or several lines as they are; or all of the file. At most a MiB. */
+            /** @description The text: with `append`, a fact on one line or several lines; with `replace`, the whole file. At most 1 MiB. */
             content: string;
             mode?: components["schemas"]["WriteMode"] | null;
-            /** @description Whose it is. */
+            /** @description The owner of the context file. */
             scope: components["schemas"]["ContextScope"];
         };
-        /** @description What a write left. */
+        /** @description The result of a write to a context file. */
         WriteMemoryResponse: {
             /**
              * Format: int64
-             * @description How many bytes were added, or how many the new text has; 0 if nothing was written.
+             * @description The number of bytes that were added, or of the whole new text; 0 if nothing was written.
              */
             bytesWritten: number;
-            /** @description Whether the file is another than before. */
+            /** @description Whether the file changed. */
             changed: boolean;
-            /** @description The file. */
+            /** @description The path of the file. */
             filePath: string;
-            /** @description What was done. */
+            /** @description The way in which the file was written. */
             mode: components["schemas"]["WriteMode"];
-            /** @description `true`. */
+            /** @description Always `true`. */
             ok: boolean;
-            /** @description What screening warned of. */
+            /** @description Warnings of screening. */
             warnings?: components["schemas"]["Warning"][];
         };
         /**
-         * @description What is done to a context file.
+         * @description The way in which a context file is written.
          * @enum {string}
          */
         WriteMode: "append" | "replace";
-        /** @description What a write did. */
+        /** @description The result of a write. */
         WriteResponse: {
             /**
              * Format: int64
-             * @description The change in history; none when nothing had to be written.
+             * @description The recorded change; none if nothing had to be written.
              */
             change?: number | null;
-            /** @description The memory. */
+            /** @description The path of the memory. */
             path: string;
-            /** @description Its revision afterwards; none when it is gone. */
+            /** @description The new revision; none if the memory was deleted. */
             revision?: string | null;
-            /** @description What screening warned of. */
+            /** @description Warnings of screening. */
             warnings: components["schemas"]["Warning"][];
         };
     };
@@ -3018,7 +3027,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What it can do */
+            /** @description The capabilities */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3027,8 +3036,17 @@ export interface operations {
                     "application/json": components["schemas"]["Capabilities"];
                 };
             };
-            /** @description The request is refused */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3056,8 +3074,17 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The request is refused */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3070,7 +3097,7 @@ export interface operations {
     health: {
         parameters: {
             query?: {
-                /** @description `1`: look at the state and at all memories too. */
+                /** @description `1` also checks the state and all memories. */
                 deep?: string;
             };
             header?: never;
@@ -3079,7 +3106,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It does */
+            /** @description The daemon is running */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3088,7 +3115,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The request is refused */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3097,7 +3124,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It lives, and that is all */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3111,11 +3138,11 @@ export interface operations {
     listen: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header: {
-                /** @description The session */
+                /** @description The id of the session */
                 "Mcp-Session-Id": string;
             };
             path?: never;
@@ -3123,7 +3150,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Notifications */
+            /** @description The notifications */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3132,7 +3159,7 @@ export interface operations {
                     "text/event-stream": Record<string, never>;
                 };
             };
-            /** @description There is no stream */
+            /** @description The request was refused, by the daemon or the protocol */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3141,7 +3168,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
-            /** @description There is no stream */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3155,11 +3182,11 @@ export interface operations {
     send: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: {
-                /** @description `exec` (when left out), `plan` or `explore`; at `initialize` that of the session, later that of a request, which may not be above it. One call may be lowered by `lukasa/agentClass` in its `_meta` */
+                /** @description `exec` (default), `plan` or `explore`. At `initialize` it sets the class of the session; a later request may lower it for itself. `lukasa/agentClass` in `_meta` lowers it for one call */
                 "X-Lukasa-Agent-Class"?: string | null;
             };
             path?: never;
@@ -3172,7 +3199,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer, or a stream that ends with it */
+            /** @description The JSON-RPC answer, or a stream that ends with it */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3182,14 +3209,14 @@ export interface operations {
                     "text/event-stream": Record<string, never>;
                 };
             };
-            /** @description The message is taken and has no answer */
+            /** @description The message was accepted; it has no answer */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request is refused, by the daemon or the protocol */
+            /** @description The request was refused, by the daemon or the protocol */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3198,7 +3225,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3212,11 +3239,11 @@ export interface operations {
     leave: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header: {
-                /** @description The session */
+                /** @description The id of the session */
                 "Mcp-Session-Id": string;
             };
             path?: never;
@@ -3224,14 +3251,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended */
+            /** @description The session has ended */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It has not */
+            /** @description The request was refused, by the daemon or the protocol */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3240,7 +3267,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
-            /** @description It has not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3260,7 +3287,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The counts */
+            /** @description The metrics */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3269,7 +3296,7 @@ export interface operations {
                     "application/openmetrics-text": string;
                 };
             };
-            /** @description The request is refused */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3278,7 +3305,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3298,7 +3325,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The description */
+            /** @description The OpenAPI document */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3307,8 +3334,17 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description The request is refused */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3331,7 +3367,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It has begun */
+            /** @description The session has begun */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3340,7 +3376,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description It has not */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3349,7 +3385,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It has not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3372,14 +3408,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended */
+            /** @description The session has ended */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It has not */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3388,7 +3424,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It has not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3411,14 +3447,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended */
+            /** @description The session has ended */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It has not */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3427,7 +3463,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It has not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3442,9 +3478,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The event that was seen last */
+                /** @description The id of the last event received */
                 "Last-Event-ID"?: number | null;
-                /** @description The numbering of that */
+                /** @description The epoch of that id */
                 "X-Qwen-Event-Epoch"?: string | null;
             };
             path: {
@@ -3455,12 +3491,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Frames, each with an envelope as its data */
+            /** @description Event frames, each with an envelope as its data */
             200: {
                 headers: {
-                    /** @description The event after which it begins */
+                    /** @description The id of the event after which the stream begins */
                     "X-Lukasa-Event-Cursor"?: number;
-                    /** @description The numbering of the events */
+                    /** @description The epoch of the event ids */
                     "X-Qwen-Event-Epoch"?: string;
                     [name: string]: unknown;
                 };
@@ -3468,7 +3504,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Envelope"];
                 };
             };
-            /** @description There is no stream */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3477,7 +3513,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description There is no stream */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3500,7 +3536,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is known */
+            /** @description The session exists */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3509,7 +3545,7 @@ export interface operations {
                     "application/json": components["schemas"]["Heartbeat"];
                 };
             };
-            /** @description It is not */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3518,7 +3554,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It is not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3538,15 +3574,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is at `/ui/` */
+            /** @description The page is at `/ui/` */
             308: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It is switched off */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3574,15 +3619,24 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The browser has it */
+            /** @description The browser has the current version */
             304: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It is switched off */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3614,8 +3668,17 @@ export interface operations {
                     "application/json": components["schemas"]["Login"];
                 };
             };
-            /** @description The ticket was used, or is too old */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3643,8 +3706,17 @@ export interface operations {
                     "application/json": components["schemas"]["Ticket"];
                 };
             };
-            /** @description The request is refused */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3659,7 +3731,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name */
+                /** @description The name of the file */
                 file: string;
             };
             cookie?: never;
@@ -3675,15 +3747,24 @@ export interface operations {
                     "text/javascript": string;
                 };
             };
-            /** @description The browser has it */
+            /** @description The browser has the current version */
             304: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description There is none of this name */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3696,7 +3777,7 @@ export interface operations {
     batch: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -3709,7 +3790,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description All is done */
+            /** @description All steps were done */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3718,7 +3799,7 @@ export interface operations {
                     "application/json": components["schemas"]["BatchResponse"];
                 };
             };
-            /** @description Nothing is done */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3727,7 +3808,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing is done */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3741,23 +3822,23 @@ export interface operations {
     list_changes: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description Only those of this memory, folder or scope, such as `/memories/global/prefs.md`. */
+                /** @description Only changes to this memory, folder or scope, such as `/memories/global/prefs.md`. */
                 path?: string;
-                /** @description Only those of this task. */
+                /** @description Only changes by this task. */
                 task?: string;
-                /** @description Only those of this session of a host. */
+                /** @description Only changes by this session of a host. */
                 session?: string;
-                /** @description Only those by this one: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
+                /** @description Only changes by this actor: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
                 actor?: string;
-                /** @description Only those at or after this time: ISO 8601. */
+                /** @description Only changes at or after this time (ISO 8601). */
                 since?: string;
-                /** @description Only those at or before this time. */
+                /** @description Only changes at or before this time. */
                 until?: string;
-                /** @description What the page before ended with. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
-                /** @description At most so many on a page. */
+                /** @description The most changes on a page. */
                 max?: number;
             };
             header?: never;
@@ -3766,7 +3847,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them */
+            /** @description A page of changes */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3775,7 +3856,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChangePage"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3784,7 +3865,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3798,12 +3879,12 @@ export interface operations {
     show: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
             path: {
-                /** @description Its number */
+                /** @description The number of the change */
                 id: number;
             };
             cookie?: never;
@@ -3819,7 +3900,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChangeWithDiffs"];
                 };
             };
-            /** @description It cannot be shown */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3828,7 +3909,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be shown */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3842,21 +3923,21 @@ export interface operations {
     undo: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description Only say what would happen. */
+                /** @description Only return what would happen. */
                 dryRun?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its number */
+                /** @description The number of the change */
                 id: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is taken back */
+            /** @description The change was undone */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3865,7 +3946,7 @@ export interface operations {
                     "application/json": components["schemas"]["UndoResponse"];
                 };
             };
-            /** @description It stays */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3874,7 +3955,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It stays */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3888,11 +3969,11 @@ export interface operations {
     context: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description The most bytes of text that the host passes on to its model; left out, as many as there are. */
+                /** @description The most bytes of text that the host passes to its model. The default is no limit. */
                 bytesMax?: number;
-                /** @description Names of context files that the host shows its model itself, separated by commas. */
+                /** @description The names of context files that the host itself shows to its model, separated by commas. */
                 contextFilesLoaded?: string;
             };
             header?: never;
@@ -3901,7 +3982,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The text, what each of its parts costs, and why it is there */
+            /** @description The text, and the tokens and reason of each part */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3910,7 +3991,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainedContext"];
                 };
             };
-            /** @description The workspace is unknown */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3919,7 +4000,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The memories cannot be read */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3933,13 +4014,13 @@ export interface operations {
     of_workspace: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: {
-                /** @description The event that was seen last */
+                /** @description The id of the last event received */
                 "Last-Event-ID"?: number | null;
-                /** @description The numbering of that */
+                /** @description The epoch of that id */
                 "X-Qwen-Event-Epoch"?: string | null;
             };
             path?: never;
@@ -3947,12 +4028,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Frames, each with an envelope as its data */
+            /** @description Event frames, each with an envelope as its data */
             200: {
                 headers: {
-                    /** @description The event after which it begins */
+                    /** @description The id of the event after which the stream begins */
                     "X-Lukasa-Event-Cursor"?: number;
-                    /** @description The numbering of the events */
+                    /** @description The epoch of the event ids */
                     "X-Qwen-Event-Epoch"?: string;
                     [name: string]: unknown;
                 };
@@ -3960,7 +4041,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Envelope"];
                 };
             };
-            /** @description There is no stream */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3969,7 +4050,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description There is no stream */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3983,7 +4064,7 @@ export interface operations {
     export: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4001,7 +4082,7 @@ export interface operations {
                     "application/x-tar": components["schemas"]["Archive"];
                 };
             };
-            /** @description There is none */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4010,7 +4091,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description There is none */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4024,7 +4105,7 @@ export interface operations {
     memory_health: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4033,7 +4114,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was found */
+            /** @description The findings and the advice */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4042,7 +4123,7 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryHealth"];
                 };
             };
-            /** @description The workspace is unknown */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4051,7 +4132,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The memories cannot be looked at */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4065,7 +4146,7 @@ export interface operations {
     repair_memories: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4074,7 +4155,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was done, and what is left */
+            /** @description The repairs, and the remaining findings */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4083,7 +4164,7 @@ export interface operations {
                     "application/json": components["schemas"]["RepairResponse"];
                 };
             };
-            /** @description The workspace is unknown */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4092,7 +4173,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be mended now */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4112,7 +4193,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The agents */
+            /** @description The hosts */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4121,8 +4202,17 @@ export interface operations {
                     "application/json": components["schemas"]["AgentHosts"];
                 };
             };
-            /** @description The request is refused */
+            /** @description The request was refused; the body says why */
             "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4135,11 +4225,11 @@ export interface operations {
     import: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
                 /**
-                 * @description The scope or folder, such as `/memories/global`; left out, the folders at the top of the archive
-                 *     are the scopes, as in an export.
+                 * @description The scope or folder, such as `/memories/global`. If left out, the top folders of the archive are the scopes,
+                 *     as in an export.
                  */
                 to?: string;
             };
@@ -4153,7 +4243,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was taken over */
+            /** @description The imported and the skipped files */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4162,7 +4252,7 @@ export interface operations {
                     "application/json": components["schemas"]["ImportOutcome"];
                 };
             };
-            /** @description Nothing was */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4171,7 +4261,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing was */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4185,19 +4275,19 @@ export interface operations {
     list_memories: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description Only those of this scope. */
+                /** @description Only memories of this scope. */
                 scope?: string;
-                /** @description Only those whose path, name or description holds this, in either case. */
+                /** @description Only memories whose path, name or description contains this text, ignoring case. */
                 q?: string;
-                /** @description Only those that are pinned, or are not. */
+                /** @description Only pinned memories if true, only others if false. */
                 pinned?: boolean;
-                /** @description In which order. */
+                /** @description The order of the memories. */
                 sort?: "path" | "modified" | "uses" | "bytes";
-                /** @description What the page before ended with. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
-                /** @description At most so many on a page. */
+                /** @description The most memories on a page. */
                 max?: number;
             };
             header?: never;
@@ -4206,7 +4296,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them */
+            /** @description A page of memories */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4215,7 +4305,7 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4224,7 +4314,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4238,7 +4328,7 @@ export interface operations {
     rename: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4251,7 +4341,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It has the new path */
+            /** @description The memory was moved */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4260,7 +4350,7 @@ export interface operations {
                     "application/json": components["schemas"]["WriteResponse"];
                 };
             };
-            /** @description It has the old one */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4269,7 +4359,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It has the old one */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4283,13 +4373,13 @@ export interface operations {
     read: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: {
-                /** @description `*`, or revisions in quotes: what the caller wants */
+                /** @description `*`, or revisions in quotes: the revisions that the caller accepts */
                 "If-Match"?: string | null;
-                /** @description `*`, or revisions in quotes: what the caller has */
+                /** @description `*`, or revisions in quotes: the revisions that the caller has */
                 "If-None-Match"?: string | null;
             };
             path: {
@@ -4306,7 +4396,7 @@ export interface operations {
             /** @description The memory */
             200: {
                 headers: {
-                    /** @description Its revision, in quotes */
+                    /** @description The revision of the memory, in quotes */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -4314,14 +4404,14 @@ export interface operations {
                     "application/json": components["schemas"]["Memory"];
                 };
             };
-            /** @description The caller has it */
+            /** @description The caller already has this revision */
             304: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It cannot be read */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4330,7 +4420,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be read */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4344,13 +4434,13 @@ export interface operations {
     put: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: {
-                /** @description `*`, or revisions in quotes: what is replaced */
+                /** @description `*`, or revisions in quotes: the revisions that may be replaced */
                 "If-Match"?: string | null;
-                /** @description `*`: nothing may be there; or revisions in quotes: none of these */
+                /** @description `*`: the path must not exist; or revisions in quotes that must not be current */
                 "If-None-Match"?: string | null;
             };
             path: {
@@ -4368,7 +4458,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is replaced, or was so already */
+            /** @description The memory was replaced, or had this text already */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4377,7 +4467,7 @@ export interface operations {
                     "application/json": components["schemas"]["WriteResponse"];
                 };
             };
-            /** @description It is made */
+            /** @description The memory was created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4386,7 +4476,7 @@ export interface operations {
                     "application/json": components["schemas"]["WriteResponse"];
                 };
             };
-            /** @description Nothing is written */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4395,7 +4485,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing is written */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4409,13 +4499,13 @@ export interface operations {
     delete: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: {
-                /** @description `*`, or revisions in quotes: what is deleted */
+                /** @description `*`, or revisions in quotes: the revisions that may be deleted */
                 "If-Match"?: string | null;
-                /** @description Revisions in quotes: what is not deleted */
+                /** @description Revisions in quotes that must not be deleted */
                 "If-None-Match"?: string | null;
             };
             path: {
@@ -4429,7 +4519,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description The memory was deleted */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4438,7 +4528,7 @@ export interface operations {
                     "application/json": components["schemas"]["WriteResponse"];
                 };
             };
-            /** @description Nothing is deleted */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4447,7 +4537,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing is deleted */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4461,11 +4551,11 @@ export interface operations {
     list_pending: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description What the page before ended with. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
-                /** @description At most so many on a page. */
+                /** @description The most proposals on a page. */
                 max?: number;
             };
             header?: never;
@@ -4474,7 +4564,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them */
+            /** @description A page of proposals */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4483,7 +4573,7 @@ export interface operations {
                     "application/json": components["schemas"]["PendingPage"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4492,7 +4582,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4506,7 +4596,7 @@ export interface operations {
     accept_pending: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4519,7 +4609,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each */
+            /** @description The outcome of each proposal */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4528,7 +4618,7 @@ export interface operations {
                     "application/json": components["schemas"]["Decisions"];
                 };
             };
-            /** @description Nothing was decided */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4537,7 +4627,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing was decided */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4551,7 +4641,7 @@ export interface operations {
     reject_pending: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4564,7 +4654,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each */
+            /** @description The outcome of each proposal */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4573,7 +4663,7 @@ export interface operations {
                     "application/json": components["schemas"]["Decisions"];
                 };
             };
-            /** @description Nothing was decided */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4582,7 +4672,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing was decided */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4596,12 +4686,12 @@ export interface operations {
     show_pending: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
             path: {
-                /** @description Its number */
+                /** @description The number of the proposal */
                 id: number;
             };
             cookie?: never;
@@ -4617,7 +4707,7 @@ export interface operations {
                     "application/json": components["schemas"]["PendingProposal"];
                 };
             };
-            /** @description It cannot be shown */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4626,7 +4716,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be shown */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4640,7 +4730,7 @@ export interface operations {
     pin: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4655,7 +4745,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is pinned */
+            /** @description The pin was set */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4664,7 +4754,7 @@ export interface operations {
                     "application/json": components["schemas"]["Pin"];
                 };
             };
-            /** @description It cannot be pinned */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4673,7 +4763,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be pinned */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4687,7 +4777,7 @@ export interface operations {
     unpin: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -4702,7 +4792,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is not pinned */
+            /** @description The pin was removed */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4711,7 +4801,7 @@ export interface operations {
                     "application/json": components["schemas"]["Pin"];
                 };
             };
-            /** @description It cannot be unpinned */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4720,7 +4810,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be unpinned */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4734,7 +4824,7 @@ export interface operations {
     recall: {
         parameters: {
             query: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
                 /** @description The question, in any words. */
                 q: string;
@@ -4745,7 +4835,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What fits, the best first */
+            /** @description The memories that fit, best first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4754,7 +4844,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecalledBlock"];
                 };
             };
-            /** @description The question is empty, or the workspace unknown */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4763,7 +4853,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The memories cannot be read */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4777,9 +4867,9 @@ export interface operations {
     revision: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description An earlier revision: how the text differs from it is told too. */
+                /** @description An earlier revision to compare with: the answer then has a diff. */
                 against?: string;
             };
             header?: never;
@@ -4800,7 +4890,7 @@ export interface operations {
                     "application/json": components["schemas"]["RevisionText"];
                 };
             };
-            /** @description It is not kept, or never was one of these memories */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4809,7 +4899,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4823,11 +4913,11 @@ export interface operations {
     list_runs: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description What the page before ended with. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
-                /** @description About so many on a page. */
+                /** @description The approximate number of runs on a page. */
                 max?: number;
             };
             header?: never;
@@ -4836,7 +4926,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them */
+            /** @description A page of runs */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4845,7 +4935,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4854,7 +4944,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4868,11 +4958,11 @@ export interface operations {
     list_model_runs: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description What the page before ended with. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
-                /** @description About so many on a page. */
+                /** @description The approximate number of runs on a page. */
                 max?: number;
             };
             header?: never;
@@ -4881,7 +4971,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them */
+            /** @description A page of model runs */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4890,7 +4980,7 @@ export interface operations {
                     "application/json": components["schemas"]["ModelRunPage"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4899,7 +4989,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4913,13 +5003,13 @@ export interface operations {
     search: {
         parameters: {
             query: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description The text, in either case. */
+                /** @description The text to find, ignoring case. */
                 q: string;
                 /** @description Only in this memory, folder or scope, such as `/memories/project`. */
                 path?: string;
-                /** @description At most so many lines. */
+                /** @description The most lines to return. */
                 max?: number;
             };
             header?: never;
@@ -4928,7 +5018,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The lines that hold it */
+            /** @description The matching lines */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4937,7 +5027,7 @@ export interface operations {
                     "application/json": components["schemas"]["SearchResponse"];
                 };
             };
-            /** @description It cannot be searched for */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4946,7 +5036,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be searched for */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4973,7 +5063,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is open */
+            /** @description The conversation was opened */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4982,7 +5072,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description It is not */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4991,7 +5081,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It is not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5014,14 +5104,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is closed */
+            /** @description The conversation was closed */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description There is no such conversation */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5030,7 +5120,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5057,7 +5147,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How the conversation is */
+            /** @description The state of the conversation */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5066,7 +5156,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description There is no such conversation */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5075,7 +5165,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5102,7 +5192,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What to show beside the prompt */
+            /** @description The context to show with the prompt */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5111,7 +5201,7 @@ export interface operations {
                     "application/json": components["schemas"]["ContextUpdate"];
                 };
             };
-            /** @description There is no such conversation */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5120,7 +5210,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5143,7 +5233,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How the conversation is */
+            /** @description The state of the conversation */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5152,7 +5242,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description There is no such conversation */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5161,7 +5251,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5188,7 +5278,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What to show behind the results */
+            /** @description The context to show after the results */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5197,7 +5287,7 @@ export interface operations {
                     "application/json": components["schemas"]["ContextUpdate"];
                 };
             };
-            /** @description There is no such conversation */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5206,7 +5296,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5233,7 +5323,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How the conversation is */
+            /** @description The state of the conversation */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5242,7 +5332,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description There is no such conversation */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5251,7 +5341,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5280,7 +5370,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description The settings file cannot be read */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5289,7 +5379,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The settings file cannot be read */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5305,7 +5395,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `retention.days` */
+                /** @description The name of the setting, such as `retention.days` */
                 key: string;
             };
             cookie?: never;
@@ -5316,7 +5406,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is set */
+            /** @description The settings with the new value */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5325,7 +5415,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description The value is not right, or is not set here */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5334,7 +5424,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The settings file cannot be written */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5348,7 +5438,7 @@ export interface operations {
     stats: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -5366,7 +5456,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stats"];
                 };
             };
-            /** @description It cannot be counted */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5375,7 +5465,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be counted */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5389,13 +5479,13 @@ export interface operations {
     list_tasks: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description Only those of this kind. */
+                /** @description Only tasks of this kind. */
                 kind?: components["schemas"]["WorkKind"];
-                /** @description Only those that are so far. */
+                /** @description Only tasks with this status. */
                 status?: components["schemas"]["TaskStatus"];
-                /** @description At most so many. */
+                /** @description The most tasks to return. */
                 max?: number;
             };
             header?: never;
@@ -5413,7 +5503,7 @@ export interface operations {
                     "application/json": components["schemas"]["TaskList"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5422,7 +5512,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5436,7 +5526,7 @@ export interface operations {
     tool: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: {
@@ -5453,7 +5543,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the model reads */
+            /** @description The text for the model */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5462,7 +5552,7 @@ export interface operations {
                     "application/json": components["schemas"]["ToolReply"];
                 };
             };
-            /** @description The request is none */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5471,7 +5561,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The machine failed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5485,7 +5575,7 @@ export interface operations {
     trust: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -5494,7 +5584,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The folders */
+            /** @description The trusted folders */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5503,7 +5593,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrustStatus"];
                 };
             };
-            /** @description The workspace is unknown */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5512,7 +5602,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The list cannot be read */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5526,7 +5616,7 @@ export interface operations {
     put_trust: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
             };
             header?: never;
@@ -5539,7 +5629,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The folders that are trusted then */
+            /** @description The trusted folders after the change */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5548,7 +5638,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrustStatus"];
                 };
             };
-            /** @description It is no folder that can be trusted */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5557,7 +5647,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The list cannot be written */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5571,9 +5661,9 @@ export interface operations {
     undo_several: {
         parameters: {
             query?: {
-                /** @description The id of the workspace; left out, the first one. */
+                /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description Only say what would happen. */
+                /** @description Only return what would happen. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -5586,7 +5676,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description They are taken back */
+            /** @description The changes were undone */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5595,7 +5685,7 @@ export interface operations {
                     "application/json": components["schemas"]["UndoResponse"];
                 };
             };
-            /** @description All stay */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5604,7 +5694,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description All stay */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5633,7 +5723,7 @@ export interface operations {
                     "application/json": components["schemas"]["HostWorkspaces"];
                 };
             };
-            /** @description The caller may not ask */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5642,7 +5732,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The memories cannot be read */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5674,7 +5764,7 @@ export interface operations {
                     "application/json": components["schemas"]["RemovedWorkspace"];
                 };
             };
-            /** @description There is no such workspace, or its tasks are not finished */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5683,7 +5773,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description The memories cannot be deleted */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5703,7 +5793,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The files */
+            /** @description The context files */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5712,7 +5802,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceMemory"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5721,7 +5811,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5736,9 +5826,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `*`, or revisions in quotes: what is replaced */
+                /** @description `*`, or revisions in quotes: the revisions that may be replaced */
                 "If-Match"?: string | null;
-                /** @description `*`: nothing may be there; or revisions in quotes: none of these */
+                /** @description `*`: the file must not exist; or revisions in quotes that must not be current */
                 "If-None-Match"?: string | null;
             };
             path?: never;
@@ -5750,7 +5840,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is written, or nothing was to be */
+            /** @description The file was written, or needed no change */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5759,7 +5849,7 @@ export interface operations {
                     "application/json": components["schemas"]["WriteMemoryResponse"];
                 };
             };
-            /** @description Nothing is written */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5768,7 +5858,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing is written */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5792,7 +5882,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The text, its files, and what is left out */
+            /** @description The text, its files, and the files left out */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5801,7 +5891,7 @@ export interface operations {
                     "application/json": components["schemas"]["LoadedContext"];
                 };
             };
-            /** @description They cannot be loaded */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5810,7 +5900,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be loaded */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5826,7 +5916,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description What kind of work it is */
+                /** @description The kind of the task */
                 kind: components["schemas"]["TaskKind"];
             };
             cookie?: never;
@@ -5837,7 +5927,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is queued */
+            /** @description The task was queued */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -5846,7 +5936,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It is not */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5855,7 +5945,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It is not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5871,16 +5961,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description What kind of work it is */
+                /** @description The kind of the task */
                 kind: components["schemas"]["TaskKind"];
-                /** @description Its id */
+                /** @description The id of the task */
                 task: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description How far it is */
+            /** @description The status of the task */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5889,7 +5979,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5898,7 +5988,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5914,16 +6004,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description What kind of work it is */
+                /** @description The kind of the task */
                 kind: components["schemas"]["TaskKind"];
-                /** @description Its id */
+                /** @description The id of the task */
                 task: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is over: taken back, or done before */
+            /** @description The task has ended: cancelled now, or finished before */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5932,7 +6022,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It is being stopped and ends soon */
+            /** @description The cancellation was requested; the task ends soon */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -5941,7 +6031,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5950,7 +6040,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5973,7 +6063,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The files */
+            /** @description The context files */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5982,7 +6072,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceMemory"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5991,7 +6081,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be listed */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6006,9 +6096,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `*`, or revisions in quotes: what is replaced */
+                /** @description `*`, or revisions in quotes: the revisions that may be replaced */
                 "If-Match"?: string | null;
-                /** @description `*`: nothing may be there; or revisions in quotes: none of these */
+                /** @description `*`: the file must not exist; or revisions in quotes that must not be current */
                 "If-None-Match"?: string | null;
             };
             path: {
@@ -6023,7 +6113,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is written, or nothing was to be */
+            /** @description The file was written, or needed no change */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6032,7 +6122,7 @@ export interface operations {
                     "application/json": components["schemas"]["WriteMemoryResponse"];
                 };
             };
-            /** @description Nothing is written */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6041,7 +6131,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Nothing is written */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6068,7 +6158,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The text, its files, and what is left out */
+            /** @description The text, its files, and the files left out */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6077,7 +6167,7 @@ export interface operations {
                     "application/json": components["schemas"]["LoadedContext"];
                 };
             };
-            /** @description They cannot be loaded */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6086,7 +6176,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description They cannot be loaded */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6104,7 +6194,7 @@ export interface operations {
             path: {
                 /** @description The id of the workspace */
                 workspace: string;
-                /** @description What kind of work it is */
+                /** @description The kind of the task */
                 kind: components["schemas"]["TaskKind"];
             };
             cookie?: never;
@@ -6115,7 +6205,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is queued */
+            /** @description The task was queued */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6124,7 +6214,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It is not */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6133,7 +6223,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It is not */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6151,16 +6241,16 @@ export interface operations {
             path: {
                 /** @description The id of the workspace */
                 workspace: string;
-                /** @description What kind of work it is */
+                /** @description The kind of the task */
                 kind: components["schemas"]["TaskKind"];
-                /** @description Its id */
+                /** @description The id of the task */
                 task: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description How far it is */
+            /** @description The status of the task */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6169,7 +6259,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6178,7 +6268,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6196,16 +6286,16 @@ export interface operations {
             path: {
                 /** @description The id of the workspace */
                 workspace: string;
-                /** @description What kind of work it is */
+                /** @description The kind of the task */
                 kind: components["schemas"]["TaskKind"];
-                /** @description Its id */
+                /** @description The id of the task */
                 task: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is over: taken back, or done before */
+            /** @description The task has ended: cancelled now, or finished before */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6214,7 +6304,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It is being stopped and ends soon */
+            /** @description The cancellation was requested; the task ends soon */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6223,7 +6313,7 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The request was refused; the body says why */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6232,7 +6322,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description It cannot be looked at */
+            /** @description The daemon failed; the body says why */
             "5XX": {
                 headers: {
                     [name: string]: unknown;

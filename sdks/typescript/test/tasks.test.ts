@@ -55,7 +55,7 @@ test('a task that waits can be left alone or taken back', async (t) => {
   assert.ok(late instanceof TaskUnfinishedError, String(late));
   assert.equal(late.task.status, 'queued');
 
-  // Whoever stops waiting does not stop the task.
+  // Aborting the wait does not stop the task.
   const abort = new AbortController();
   const waiting = tasks.waitFor(left, { signal: abort.signal });
   const reason = new Error('no longer wanted');

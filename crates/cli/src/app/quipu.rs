@@ -1,4 +1,5 @@
-//! Where Quipu, which is what this product was called before, kept its things: the same environment under its name.
+//! The folders of Quipu, the earlier name of this product: the same environment variables and system folders under
+//! that name.
 
 use std::path::Path;
 
@@ -9,10 +10,10 @@ use crate::exit::Failure;
 use crate::files::quipu::QuipuHome;
 use std::path::PathBuf;
 
-/// The folder of Quipu inside the folders of the system.
+/// The name of Quipu's folder in the system's data and state folders.
 const NAME: &str = "quipu";
 
-/// Returns the Quipu homes that the environment means, the likeliest first. They need not exist.
+/// Returns the possible Quipu homes according to the environment, most likely first. They need not exist.
 pub(crate) fn quipu_homes() -> Vec<QuipuHome> {
     let here = current_folder().unwrap_or_default();
     let named = variable("QUIPU_HOME").map(|home| QuipuHome::in_one(absolute(&here, home)));

@@ -1,7 +1,7 @@
-//! Where a Quipu home or checkout keeps what an import reads. Quipu is what this product was called before.
+//! The layout of a Quipu home or checkout, for the import. Quipu is the earlier name of this product.
 //!
-//! A home is known by its database or by the environment. A `.quipu` in a git checkout is never taken for a home unless
-//! the environment says so: a repository could bring one along, with a database of its own making.
+//! A home is recognized by its database or by the environment. A `.quipu` in a git checkout is never accepted as a home,
+//! unless the environment names it: a repository could contain one, with a forged database.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,13 +75,13 @@ impl QuipuScope {
 pub(crate) struct QuipuRoot {
     /// The folder.
     pub(crate) folder: PathBuf,
-    /// What stands before the names of its files in messages.
+    /// Prefix of its file names in messages.
     pub(crate) shown: String,
     /// Whose memories these are.
     pub(crate) scope: QuipuScope,
 }
 
-/// What a path turned out to be.
+/// The kind and content of an import path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QuipuSource {
     /// The home that recorded pins, usage and trust, if there is one.
@@ -92,8 +92,8 @@ pub(crate) struct QuipuSource {
     pub(crate) roots: Vec<QuipuRoot>,
 }
 
-/// Finds the Quipu home or checkout that a path is, lies in as one of its folders of memories, or has in it as `.quipu`.
-/// `known` are the homes that the environment means, the likeliest first.
+/// Finds the Quipu home or checkout of a path: the path itself, one of its memory folders, or a folder that contains
+/// `.quipu`. `known` are the homes that the environment names, most likely first.
 pub(crate) fn find(path: &Path, known: &[QuipuHome]) -> Option<QuipuSource> {
     let real = fs::canonicalize(path).ok()?;
     let known: Vec<_> = known.iter().map(with_real_paths).collect();

@@ -1,4 +1,4 @@
-// Written by `lukasa install opencode`, which writes it anew; `lukasa uninstall opencode` removes it.
+// Written by `lukasa install opencode`, which overwrites it; `lukasa uninstall opencode` removes it.
 //
 // At the start of a session, the model gets the index of memories and the pinned memories; with a prompt it gets the
 // memories that fit. The text becomes a part of the user's message: there it stays in the conversation, and counts as data

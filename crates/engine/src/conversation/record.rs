@@ -186,7 +186,7 @@ pub(super) struct SegmentRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct SegmentData {
+struct PersistedSegment {
     parts: Vec<(String, String)>,
     /// Path, bytes, nanoseconds since 1970.
     told: Vec<(String, u64, i64)>,
@@ -200,7 +200,7 @@ impl SegmentRecord {
             let nanoseconds = i64::try_from(modified_at.as_nanosecond()).unwrap_or_default();
             (path.to_string(), bytes, nanoseconds)
         });
-        let written = SegmentData {
+        let written = PersistedSegment {
             parts: parts.map(|part| (part.kind.as_ref().to_owned(), part.text.clone())).collect(),
             told: shown.collect(),
         };
@@ -209,7 +209,7 @@ impl SegmentRecord {
 
     /// Decodes a row, or returns `None` if it is corrupt.
     pub(super) fn from_row(row: &SegmentRow, layout: Layout) -> Option<Self> {
-        let SegmentData { parts, told } = serde_json::from_str(&row.data)
+        let PersistedSegment { parts, told } = serde_json::from_str(&row.data)
             .inspect_err(|error| {
                 let id = &row.conversation;
                 tracing::warn!(conversation = id, %error, "error while reading a segment record");

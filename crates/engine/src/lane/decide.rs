@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::shared::{Lane, Lanes, LanesInner, ModelSpending, is_scheduled, open_draft};
-use crate::models::{ModelRunInfo, ModelWork};
+use crate::models::{ModelRunContext, ModelWork};
 use crate::review::is_review;
 use crate::runner::{Job, RunError, error_chain};
 use crate::task::{
@@ -134,7 +134,7 @@ impl LanesInner {
         };
         let key = (decision_request.id.kind(), model, ended);
         self.spending.lock().entry(key).or_default().add(&report);
-        let run = ModelRunInfo {
+        let run = ModelRunContext {
             workspace: &lane.id,
             task: Some(decision_request.id.to_string()),
             began_at,

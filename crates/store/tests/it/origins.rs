@@ -1,4 +1,4 @@
-//! What a draft says of texts that were written before, in another home, and the marks that they had there.
+//! Drafts of texts that were written in another home, and the pins and usage that come with them.
 
 use std::fs;
 use std::time::SystemTime;
@@ -33,8 +33,8 @@ async fn import(memories: &Memories, files: &[(&str, Option<TextOrigin>)]) {
     draft.commit().await.unwrap();
 }
 
-fn origin(trust: Trust, waits: bool, modified_at: Option<Timestamp>) -> TextOrigin {
-    TextOrigin { trust, waits, modified_at }
+fn origin(trust: Trust, needs_review: bool, modified_at: Option<Timestamp>) -> TextOrigin {
+    TextOrigin { trust, needs_review, modified_at }
 }
 
 #[tokio::test]

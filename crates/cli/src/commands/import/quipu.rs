@@ -35,33 +35,33 @@ struct PlannedRoot {
     root: QuipuRoot,
     target: MemoryPath,
     planned: Vec<PlannedMemory>,
-    known: HashMap<String, KnownFile>,
+    known: HashMap<String, FileRecord>,
 }
 
-/// What is known of a file beside its text.
-struct KnownFile {
+/// The recorded facts of a file, beside its text.
+struct FileRecord {
     origin: TextOrigin,
     mark: Option<UsageRow>,
 }
 
-/// Something of a home that stays where it is.
-struct Left {
+/// A part of a home that is not imported.
+struct NotImported {
     source: String,
     why: String,
 }
 
-/// What an import comes to.
+/// The result of an import.
 #[derive(Default)]
 struct Outcome {
-    made: Vec<(ImportedEntry, TextOrigin)>,
+    created: Vec<(ImportedEntry, TextOrigin)>,
     skipped: Vec<SkippedSource>,
-    left: Vec<Left>,
-    /// The marks of memories that are made, or are there already.
+    not_imported: Vec<NotImported>,
+    /// Marks of memories that are created or already exist.
     marks: Vec<(MemoryPath, UsageRow)>,
     change: Option<ChangeId>,
 }
 
-/// Takes over the memories of a Quipu home or checkout.
+/// Imports the memories of a Quipu home or checkout.
 pub(super) async fn run(app: &App, args: &Import, source: &QuipuSource) -> Result<Status, Failure> {
     let provenance = Provenance::new(Actor::Person, Trust::Imported, "import:quipu");
     let memories = with_allowed_rules(app.memories_of(provenance), &args.allow_rules)?;
@@ -73,8 +73,8 @@ pub(super) async fn run(app: &App, args: &Import, source: &QuipuSource) -> Resul
         if let Some(home) = &source.home {
             let checkout = app.binding.project_dir.as_deref().and_then(folder_in_checkout);
             let checkout = checkout.filter(|folder| *folder != home.data);
-            outcome.left.extend(checkout.as_deref().map(of_checkout));
-            outcome.left.extend(left_in(home, &old)?);
+            outcome.not_imported.extend(checkout.as_deref().map(of_checkout));
+            outcome.not_imported.extend(not_imported_from(home, &old)?);
         }
     }
     let mut draft = memories.draft(ChangeKind::Import, CallContext::default());
@@ -116,7 +116,9 @@ async fn old_state(
         source.home.as_ref().map(QuipuHome::database).filter(|path| files::is_file(path));
     let Some(database) = database else {
         let why = "no database of Quipu was found, so pins, usage and reviews are not known; QUIPU_HOME names its home";
-        outcome.left.push(Left { source: "quipu.db".to_owned(), why: why.to_owned() });
+        outcome
+            .not_imported
+            .push(NotImported { source: "quipu.db".to_owned(), why: why.to_owned() });
         return OldState::default();
     };
     let of_roots = source.roots.iter().filter_map(|root| root.scope.identity());
@@ -160,7 +162,7 @@ fn plan_roots(
         let known = known_files(&read, &root.scope, &records.unwrap_or_default());
         let ImportPlan { memories: planned, skipped } = import::plan(Format::Quipu, read.files);
         let Some(target) = target else {
-            outcome.left.extend(elsewhere(root, planned.len()));
+            outcome.not_imported.extend(elsewhere(root, planned.len()));
             continue;
         };
         let left_out = read.skipped.into_iter();
@@ -206,22 +208,22 @@ fn known_files(
     read: &files::ImportSource,
     scope: &QuipuScope,
     records: &ScopeRecords,
-) -> HashMap<String, KnownFile> {
+) -> HashMap<String, FileRecord> {
     let travels = matches!(scope, QuipuScope::Checkout(_));
     let marks: HashMap<_, _> =
         records.marks().iter().map(|mark| (mark.path.as_str(), mark)).collect();
     let known = |file: &import::SourceFile| {
-        let (trust, waits) = records.trust(&file.bytes, travels);
+        let (trust, needs_review) = records.trust(&file.bytes, travels);
         let modified_at = read.times.get(&file.path).and_then(|at| Timestamp::try_from(*at).ok());
-        let origin = TextOrigin { trust, waits, modified_at };
+        let origin = TextOrigin { trust, needs_review, modified_at };
         let mark = marks.get(&*file.path).map(|mark| (*mark).clone());
-        (file.path.clone(), KnownFile { origin, mark })
+        (file.path.clone(), FileRecord { origin, mark })
     };
     read.files.iter().map(known).collect()
 }
 
 /// Says where the memories of another project or workspace can be taken over, if there are any.
-fn elsewhere(root: &QuipuRoot, count: usize) -> Option<Left> {
+fn elsewhere(root: &QuipuRoot, count: usize) -> Option<NotImported> {
     if count == 0 {
         return None;
     }
@@ -240,13 +242,13 @@ fn elsewhere(root: &QuipuRoot, count: usize) -> Option<Left> {
             "{memories} of another project; run the same import in its folder, or {by_hand}"
         ),
     };
-    Some(Left { source: root.shown.clone(), why })
+    Some(NotImported { source: root.shown.clone(), why })
 }
 
-fn of_checkout(folder: &Path) -> Left {
+fn of_checkout(folder: &Path) -> NotImported {
     let source = folder.display().to_string();
     let why = format!("memories of this checkout; `lukasa import {source}` takes them over");
-    Left { source, why }
+    NotImported { source, why }
 }
 
 /// Adds the marks of the project of the current folder whose memories are there already: a person may have renamed the
@@ -288,12 +290,12 @@ async fn enter_root(
         let file = known.get_mut(&one.source);
         match engine::import_memory(memories, draft, &target, one).await {
             Ok(path) => {
-                let Some(KnownFile { origin, mark }) = file else { continue };
+                let Some(FileRecord { origin, mark }) = file else { continue };
                 draft.set_origin(&path, *origin).await?;
                 notes.extend(notes_of(*origin));
                 // A text that is cut in parts has its mark once.
                 outcome.marks.extend(mark.take().map(|mark| (path.clone(), mark)));
-                outcome.made.push((ImportedEntry { path, source, notes }, *origin));
+                outcome.created.push((ImportedEntry { path, source, notes }, *origin));
             }
             Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(not) => {
@@ -317,7 +319,7 @@ fn below(target: &MemoryPath, relative: &str) -> Option<MemoryPath> {
 }
 
 fn notes_of(origin: TextOrigin) -> Option<String> {
-    let note = match (origin.waits, origin.trust) {
+    let note = match (origin.needs_review, origin.trust) {
         (true, _) => "waits for your review, as it did in Quipu; see `lukasa pending`",
         (false, Trust::Outside) => "no review of it is known; it may have come with the repository",
         (false, _) => return None,
@@ -326,7 +328,7 @@ fn notes_of(origin: TextOrigin) -> Option<String> {
 }
 
 /// Lists what of a home is not memories and stays where it is, with what to do about it.
-fn left_in(home: &QuipuHome, old: &OldState) -> Result<Vec<Left>, Failure> {
+fn not_imported_from(home: &QuipuHome, old: &OldState) -> Result<Vec<NotImported>, Failure> {
     let settings = settings_file()?;
     let folder = settings.parent().unwrap_or(Path::new("")).to_owned();
     let mut names = vec!["config.toml"];
@@ -335,7 +337,7 @@ fn left_in(home: &QuipuHome, old: &OldState) -> Result<Vec<Left>, Failure> {
             names.push(name);
         }
     }
-    let mut left = Vec::new();
+    let mut not_imported = Vec::new();
     for name in names {
         let (from, to) = (home.config.join(name), folder.join(name));
         if !files::is_file(&from) {
@@ -347,10 +349,10 @@ fn left_in(home: &QuipuHome, old: &OldState) -> Result<Vec<Left>, Failure> {
         } else {
             format!("copy {from} to {to_shown} to keep it")
         };
-        left.push(Left { source: name.to_owned(), why });
+        not_imported.push(NotImported { source: name.to_owned(), why });
     }
     let trusted = trusted_folders(home);
-    left.extend(trusted.into_iter().map(|folder| Left {
+    not_imported.extend(trusted.into_iter().map(|folder| NotImported {
         why: format!("was trusted in Quipu; `lukasa trust {folder}` trusts it here"),
         source: folder,
     }));
@@ -358,9 +360,9 @@ fn left_in(home: &QuipuHome, old: &OldState) -> Result<Vec<Left>, Failure> {
         let tasks =
             counted(usize::try_from(old.unfinished_tasks).unwrap_or(usize::MAX), "task", "tasks");
         let why = format!("{tasks} not finished; `quipu serve` finishes them, then import again");
-        left.push(Left { source: "tasks".to_owned(), why });
+        not_imported.push(NotImported { source: "tasks".to_owned(), why });
     }
-    Ok(left)
+    Ok(not_imported)
 }
 
 fn tell(app: &App, args: &Import, outcome: &Outcome) -> Result<Status, Failure> {
@@ -382,7 +384,7 @@ fn tell(app: &App, args: &Import, outcome: &Outcome) -> Result<Status, Failure> 
 }
 
 fn value_of(args: &Import, outcome: &Outcome) -> serde_json::Value {
-    let memories = outcome.made.iter().map(|(one, origin)| {
+    let memories = outcome.created.iter().map(|(one, origin)| {
         json!({
             "path": one.path.to_string(),
             "source": one.source,
@@ -395,7 +397,8 @@ fn value_of(args: &Import, outcome: &Outcome) -> serde_json::Value {
         .skipped
         .iter()
         .map(|one| json!({ "source": one.source, "why": one.reason, "is_loss": one.is_loss }));
-    let left = outcome.left.iter().map(|one| json!({ "source": one.source, "why": one.why }));
+    let left =
+        outcome.not_imported.iter().map(|one| json!({ "source": one.source, "why": one.why }));
     let marks = outcome.marks.iter().map(|(path, mark)| {
         json!({
             "path": path.to_string(),
@@ -418,9 +421,9 @@ fn value_of(args: &Import, outcome: &Outcome) -> serde_json::Value {
 fn text_of(app: &App, outcome: &Outcome) -> String {
     let look = app.output.style;
     let marks: HashMap<_, _> = outcome.marks.iter().map(|(path, mark)| (path, mark)).collect();
-    let made: HashSet<_> = outcome.made.iter().map(|(one, _)| &one.path).collect();
+    let made: HashSet<_> = outcome.created.iter().map(|(one, _)| &one.path).collect();
     let mut text = TextBuffer::default();
-    for (one, _) in &outcome.made {
+    for (one, _) in &outcome.created {
         let from = look.paint(FAINT, &format!("from {}", sanitize::line(&one.source)));
         text.line(format_args!("{} {}  {from}", look.paint(GOOD, "+"), short_path(&one.path)));
         for note in
@@ -441,7 +444,7 @@ fn text_of(app: &App, outcome: &Outcome) -> String {
         let (source, why) = (sanitize::line(&one.source), sanitize::line(&one.reason));
         text.line(format_args!("{} {source}: {why}", look.paint(WARN, "skipped")));
     }
-    for one in &outcome.left {
+    for one in &outcome.not_imported {
         let (source, why) = (sanitize::line(&one.source), sanitize::line(&one.why));
         text.line(format_args!("{} {source}: {why}", look.paint(WARN, "left")));
     }
@@ -462,9 +465,9 @@ fn mark_words(mark: &UsageRow) -> String {
 
 fn summary(args: &Import, outcome: &Outcome) -> String {
     let verb = if args.dry_run { "would import" } else { "imported" };
-    let count = counted(outcome.made.len(), "memory", "memories");
+    let count = counted(outcome.created.len(), "memory", "memories");
     let mut by_scope: BTreeMap<String, usize> = BTreeMap::new();
-    for (one, _) in &outcome.made {
+    for (one, _) in &outcome.created {
         let scope = short_path(&one.path).split('/').next().unwrap_or_default().to_owned();
         *by_scope.entry(scope).or_default() += 1;
     }

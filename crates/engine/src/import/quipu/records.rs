@@ -1,7 +1,7 @@
-//! What the database of a Quipu home says of its memories: pins, usage, and how far each text may be trusted.
+//! The records of a Quipu home about its memories: pins, usage, and the trust of each text.
 //!
-//! The database is copied first and only the copy is opened, so a Quipu daemon that runs is neither locked nor
-//! migrated. Its schema is the one of today, or an earlier step of it, to which the copy is migrated.
+//! Only a copy of the database is opened, so that a running Quipu daemon is neither blocked nor migrated. An older
+//! schema is migrated in the copy.
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
@@ -53,13 +53,13 @@ impl From<StateError> for UnreadState {
     }
 }
 
-/// What a database recorded of the memories of one scope.
+/// The records about the memories of one scope.
 #[derive(Clone, Debug, Default)]
 pub struct ScopeRecords {
     marks: Vec<UsageRow>,
     /// The highest trust that each text was recorded with.
     trust: HashMap<Revision, Trust>,
-    /// The texts that wait for a person.
+    /// Texts that await a review by a person.
     waiting: HashSet<Revision>,
 }
 
@@ -69,10 +69,10 @@ impl ScopeRecords {
         &self.marks
     }
 
-    /// Returns how far a text may be trusted here, and whether it waits for a person.
+    /// Returns the trust of a text here, and whether it awaits a review by a person.
     ///
-    /// At most [`Trust::Imported`] unless it waits: an import is no proof that a person wrote it. A text
-    /// that came with a repository and that nobody in Quipu wrote or accepted stays [`Trust::Outside`].
+    /// At most [`Trust::Imported`]: an import does not prove that a person wrote the text. A text that came with a
+    /// repository, and that was neither written nor accepted in Quipu, stays [`Trust::Outside`].
     pub fn trust(&self, bytes: &[u8], travels_with_repository: bool) -> (Trust, bool) {
         let revision = Revision::digest(bytes);
         let recorded = self.trust.get(&revision).copied();
@@ -87,11 +87,11 @@ impl ScopeRecords {
     }
 }
 
-/// What was read of a database.
+/// The records of a Quipu database.
 #[derive(Clone, Debug, Default)]
 pub struct OldState {
     scopes: HashMap<String, ScopeRecords>,
-    /// How many tasks were neither done nor given up.
+    /// Number of unfinished tasks.
     pub unfinished_tasks: u64,
 }
 
