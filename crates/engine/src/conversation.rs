@@ -1,9 +1,9 @@
-//! Conversations: the exchange between a host's model and a user, as far as it is shown memories.
+//! Conversations of a host's model with a user: which memories were shown, and which are to be shown next.
 //!
-//! A host reports what happens: a prompt, a tool result, the end of a turn. Each call returns at
-//! once with the memories that are ready to be shown. Recall runs in the background
-//! ([`Retriever`]). Its result is shown once, at the first call after it is ready, and never for
-//! another prompt.
+//! A host reports events: a prompt, a tool result, the end of a turn. Recall runs in the background
+//! ([`Retriever`]). A prompt or a tool result returns without waiting, with the memories that are
+//! ready. A result is shown once, and never for another prompt. A compaction starts a new segment of
+//! the conversation, in which memories may be shown again.
 //!
 //! ```
 //! # async fn example(engine: lukasa_engine::Engine, memories: lukasa_engine::Memories) -> Result<(), Box<dyn std::error::Error>> {
@@ -11,10 +11,10 @@
 //! let conversations = engine.conversations(engine.recaller());
 //! let opened = conversations.open(&"talk-1".parse()?, "my-app", &memories).await?;
 //! let turn = CancellationToken::new();
-//! let mut beside_prompt = opened.conversation.prompt("how are the tests run?", None, &turn);
+//! let beside_prompt = opened.conversation.prompt("how are the tests run?", None, &turn);
 //! // ... a tool was called, and has answered:
 //! let behind_results = opened.conversation.tool_result(None);
-//! for shown in beside_prompt.take().into_iter().chain(behind_results) {
+//! for shown in [beside_prompt, behind_results].into_iter().flatten() {
 //!     println!("{}", shown.block);
 //! }
 //! opened.conversation.turn_ended(None);
@@ -23,7 +23,7 @@
 //! ```
 //!
 //! The state records what a conversation was shown, so that nothing is shown twice after a restart.
-//! Writes happen after the answer: a turn does not wait for a database. The record also collects
+//! It is written in the background: no call waits for the database. The record also collects
 //! the turns that a background review reads ([`review_backlog`]).
 
 mod changes;
@@ -156,8 +156,8 @@ impl Conversation {
         found
     }
 
-    /// Does the same for a process that ends with its answer: waits for recall, and returns its
-    /// result.
+    /// Records a prompt and waits for its recall, for a process that ends with this call, such as a hook. Unlike
+    /// [`Self::prompt`], returns the errors of recall.
     pub async fn prompt_and_wait(&self, text: &str) -> Result<Option<RecallBlock>, RetrieveError> {
         let query = self.recall_query(text, &self.state.lock().persisted);
         let found = self.retriever.retrieve(query, CancellationToken::new()).await?;

@@ -186,7 +186,7 @@ pub const OUTSIDE_COPIES_MAX: usize = 100;
 
 /// The age after which the cached names of a root are read again, to find a name that differs only in case. Writes of
 /// Lukasa update the names at once; this bounds the delay only for names that an editor or git adds.
-pub const CENSUS_AGE_MAX: Duration = Duration::from_secs(1);
+pub const NAME_INDEX_AGE_MIN: Duration = Duration::from_secs(1);
 
 /// The changes that a subscriber may lag behind before it must list again.
 pub const CHANGES_BUFFERED: usize = 1024;

@@ -1,4 +1,4 @@
-//! Decides whether a prompt is answered at all.
+//! Decides whether any memory is shown for a prompt.
 //!
 //! A wrong memory costs more than none, and most prompts need none. The decision uses features of the prompt and of
 //! its best memory: coverage of the question, similarity of the texts, lead over the other memories.
@@ -8,11 +8,11 @@ use crate::corpus::Corpus;
 use crate::features::Coverage;
 use crate::prompt_classifier::{PROMPT_CLASS_LEN, PROMPT_CLASSES};
 use crate::query::PromptQuery;
-use crate::weights::{AnswerStep, OF_ANSWER};
+use crate::weights::{AnswerRule, OF_ANSWER};
 
-/// Match of one memory, for comparison with the others.
+/// The match of one candidate memory, for comparison with the others.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MatchContext {
+pub(crate) struct CandidateMatch {
     pub(crate) coverage: Coverage,
     pub(crate) score: f32,
     /// Text similarity of its best entry and of the whole memory.
@@ -22,10 +22,10 @@ pub(crate) struct MatchContext {
 }
 
 /// Names of the features of the decision to answer, in the order of [`Ranking::answer`](crate::Ranking::answer).
-pub const ANSWER_FEATURES: [&str; ANSWER] = {
-    let mut names = [""; ANSWER];
+pub const ANSWER_FEATURES: [&str; ANSWER_FEATURE_COUNT] = {
+    let mut names = [""; ANSWER_FEATURE_COUNT];
     let mut index = 0;
-    while index < ANSWER {
+    while index < ANSWER_FEATURE_COUNT {
         names[index] = if index < MATCH_FEATURES.len() {
             MATCH_FEATURES[index]
         } else {
@@ -36,21 +36,21 @@ pub const ANSWER_FEATURES: [&str; ANSWER] = {
     names
 };
 const MATCH_FEATURES: [&str; 13] = [
-    "told",
-    "share told",
-    "told in other words",
-    "share told in other words",
-    "gist of its best entry",
-    "gist of the memory",
-    "sense",
-    "gist above the next",
-    "gist above the others",
+    "coverage",
+    "share covered",
+    "coverage with similar words",
+    "share covered with similar words",
+    "text similarity of the best entry",
+    "text similarity of the memory",
+    "word similarity of the best entry",
+    "text similarity above the next",
+    "text similarity above the others, in spreads",
     "score above the next",
-    "words asked",
-    "most telling word",
+    "query words",
+    "weight of the rarest word covered",
     "memories",
 ];
-pub(crate) const ANSWER: usize = MATCH_FEATURES.len() + PROMPT_CLASS_LEN;
+pub(crate) const ANSWER_FEATURE_COUNT: usize = MATCH_FEATURES.len() + PROMPT_CLASS_LEN;
 
 /// Index of the feature for the number of memories.
 const MEMORIES: usize = MATCH_FEATURES.len() - 1;
@@ -66,27 +66,29 @@ const LEAD_MAX: f32 = 3.0;
 /// than one of a few words.
 const QUERY_TERMS_MAX: usize = 4;
 /// Lower bound of the spread of text similarities.
-const GIST_SPREAD_MIN: f32 = 0.03;
+const SIMILARITY_SPREAD_MIN: f32 = 0.03;
 
-/// Returns the features of answering with the first memory of `contexts`; the others are its competitors. `exact`
-/// returns how much of a word of the question the first memory has.
+/// Returns the features of showing the first memory of `contexts`; the others are its competitors. `exact(i)` returns
+/// how well the first memory has word `i` of the query, from 0 to 1.
 pub(crate) fn features(
     corpus: &Corpus,
     query: &PromptQuery,
-    contexts: &[MatchContext],
+    contexts: &[CandidateMatch],
     exact: impl Fn(usize) -> f32,
-) -> [f32; ANSWER] {
-    let mut features = [0.0; ANSWER];
+) -> [f32; ANSWER_FEATURE_COUNT] {
+    let mut features = [0.0; ANSWER_FEATURE_COUNT];
     features[MATCH_FEATURES.len()..].copy_from_slice(&query.prompt_class);
     let Some((first, others)) = contexts.split_first() else { return features };
     let of_others = || others.iter().map(|other| other.text_similarity[1]);
     let count = others.len().max(1) as f32;
     let mean = of_others().sum::<f32>() / count;
-    let spread = (of_others().map(|gist| (gist - mean).powi(2)).sum::<f32>() / count).sqrt();
+    let spread =
+        (of_others().map(|similarity| (similarity - mean).powi(2)).sum::<f32>() / count).sqrt();
     let terms = query.terms.iter().enumerate();
     let term_weights = terms.map(|(index, term)| term.answer_weight() * exact(index).min(1.0));
     let lead = others.first().map_or(LEAD_MAX, |next| first.score - next.score);
-    let of_match = [
+    // In the order of `MATCH_FEATURES`.
+    let match_features = [
         first.coverage.exact.min(COVERAGE_MAX),
         first.coverage.exact_share(),
         first.coverage.combined().min(COVERAGE_MAX),
@@ -95,24 +97,24 @@ pub(crate) fn features(
         first.text_similarity[1],
         first.word_similarity,
         first.text_similarity[1] - of_others().fold(0.0, f32::max),
-        (first.text_similarity[1] - mean) / (spread + GIST_SPREAD_MIN),
+        (first.text_similarity[1] - mean) / (spread + SIMILARITY_SPREAD_MIN),
         lead.min(LEAD_MAX),
         query.terms.len().min(QUERY_TERMS_MAX) as f32,
         term_weights.fold(0.0, f32::max),
         (corpus.memories() as f32).ln_1p(),
     ];
-    features[..MATCH_FEATURES.len()].copy_from_slice(&of_match);
+    features[..MATCH_FEATURES.len()].copy_from_slice(&match_features);
     features
 }
 
 /// Returns the score of answering; below zero, nothing is shown.
-pub(crate) fn answer_score(features: &[f32; ANSWER]) -> f32 {
+pub(crate) fn answer_score(features: &[f32; ANSWER_FEATURE_COUNT]) -> f32 {
     let sizes = size_weights(features[MEMORIES]);
     let applied = OF_ANSWER.iter().filter(|(feature, from, _)| features[*feature] > *from);
-    let of = |(.., steps): &AnswerStep| {
-        steps.iter().zip(sizes).map(|(step, size)| step * size).sum::<f32>()
+    let weighted = |(.., weights): &AnswerRule| {
+        weights.iter().zip(sizes).map(|(weight, size)| weight * size).sum::<f32>()
     };
-    applied.map(of).sum()
+    applied.map(weighted).sum()
 }
 
 /// Returns the weights of the small, medium and large corpus sizes. They sum to 1 and are interpolated by the
@@ -154,6 +156,6 @@ mod tests {
 
     #[test]
     fn a_prompt_without_features_is_not_answered() {
-        assert!(answer_score(&[0.0; ANSWER]) < 0.0);
+        assert!(answer_score(&[0.0; ANSWER_FEATURE_COUNT]) < 0.0);
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use memory::path::MemoryPath;
 
-use crate::abstain::{self, ANSWER, MatchContext};
+use crate::abstain::{self, ANSWER_FEATURE_COUNT, CandidateMatch};
 use crate::candidates::{self, TermMatch};
 use crate::corpus::Corpus;
 use crate::dense::DenseScores;
@@ -125,7 +125,7 @@ pub struct Ranking {
     /// Comparison of each memory with the best: the numbers that [`Corpus::rank`] weighs to show it too.
     pub runner_up: Vec<[f32; RUNNER_UP_LEN]>,
     /// Features of the decision whether to answer.
-    pub answer: [f32; ANSWER],
+    pub answer: [f32; ANSWER_FEATURE_COUNT],
 }
 
 /// A prompt with its scored candidates.
@@ -406,17 +406,17 @@ impl<'a> RankedCandidates<'a> {
     }
 
     /// Returns the features of the decision whether to answer.
-    fn answer_features(&self, corpus: &Corpus) -> [f32; ANSWER] {
+    fn answer_features(&self, corpus: &Corpus) -> [f32; ANSWER_FEATURE_COUNT] {
         let context = |scored: &ScoredMemory| {
             let (text_similarity, word_similarity) = self.rows.similarity(&scored.group);
-            MatchContext {
+            CandidateMatch {
                 coverage: scored.coverage,
                 score: scored.score,
                 text_similarity,
                 word_similarity,
             }
         };
-        let contexts: Vec<MatchContext> = self.memories.iter().map(context).collect();
+        let contexts: Vec<CandidateMatch> = self.memories.iter().map(context).collect();
         let best = self.memories.first();
         let exact = |term| best.map_or(0.0, |best| self.rows.best_match(&best.group, term).0);
         abstain::features(corpus, &self.query, &contexts, exact)

@@ -31,10 +31,10 @@ pub(crate) const OF_BESIDE: ([f32; MEMORY], [f32; RUNNER_UP_LEN]) = (
 );
 
 /// One rule: feature index, threshold, and weights for small, medium and large corpora.
-pub(crate) type AnswerStep = (usize, f32, [f32; 3]);
+pub(crate) type AnswerRule = (usize, f32, [f32; 3]);
 /// Rules of the decision to answer, over [`crate::ANSWER_FEATURES`]. The weights of all rules whose threshold is
 /// exceeded are added up.
-pub(crate) const OF_ANSWER: &[AnswerStep] = &[
+pub(crate) const OF_ANSWER: &[AnswerRule] = &[
     (0, -1.000, [-6.67, -5.43, -6.43]),
     (0, 0.000, [0.00, 0.00, 0.06]),
     (0, 0.631, [0.00, 0.00, 0.10]),

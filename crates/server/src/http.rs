@@ -136,7 +136,10 @@ fn router(daemon: Arc<AppState>, request_guard: Arc<RequestGuard>) -> Router {
     router
         .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound))
         .method_not_allowed_fallback(async || ErrorResponse::from(ErrorCode::MethodNotAllowed))
-        .layer(from_fn_with_state((Arc::clone(&daemon), Arc::new(needs)), routes::guard))
+        .layer(from_fn_with_state(
+            (Arc::clone(&daemon), Arc::new(needs)),
+            routes::refuse_disabled_features,
+        ))
         .layer(from_fn_with_state(request_guard, guard::guard_request))
         .with_state(daemon)
 }

@@ -78,7 +78,7 @@ pub(crate) struct RootCache {
     pub(crate) last_change: ChangeId,
     /// The last change by other processes that needs no publishing any more: it was published, or happened before
     /// this process first loaded the heads.
-    pub(crate) announced_through: Option<ChangeId>,
+    pub(crate) published_through: Option<ChangeId>,
     /// The last recorded head of each memory.
     pub(crate) heads: HashMap<RelativePath, Head>,
     pub(crate) name_index: Option<NameIndex>,

@@ -79,7 +79,7 @@ impl Root {
         for head in heads {
             cache.insert_head(head);
         }
-        cache.announced_through = Some(cache.last_change);
+        cache.published_through = Some(cache.last_change);
     }
 
     /// Returns the number of scans that watchers started.

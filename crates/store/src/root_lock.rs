@@ -1,15 +1,15 @@
 //! The write lock of a root, and the steps after it is acquired.
 //!
-//! A new holder first recovers an interrupted write. It then loads what other processes recorded
-//! and publishes their changes. The index of names that finds paths which differ only in case is
-//! here too, since it is used under the lock. The lock file itself is in `backend::local::lock`.
+//! A root is the folder of one scope. A new holder of its lock first recovers an interrupted write. It then loads the
+//! records of other processes and publishes their changes. Also here, because it needs the lock: the search for a path
+//! that differs from a given one only in case. The lock file itself is in `backend::local::lock`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use memory::change::{ChangeId, Trust};
-use memory::limits::{CENSUS_AGE_MAX, LOCK_WAIT};
+use memory::limits::{LOCK_WAIT, NAME_INDEX_AGE_MIN};
 use memory::path::RelativePath;
 use state::{ChangeQuery, Head};
 
@@ -21,12 +21,12 @@ use crate::recovery;
 use crate::root::Root;
 use crate::store::Store;
 
-/// Number of changes by other processes that one query loads.
-const ANNOUNCED_AT_ONCE: i64 = 128;
+/// Width of the range of change numbers that one query covers. Bounds the changes that are loaded at a time.
+const PUBLISHED_NUMBERS_PER_QUERY: i64 = 128;
 
 impl Root {
     /// Recovers an interrupted write before the first read of this process. A failure is logged and does not keep
-    /// the caller from reading. A writer that is still at work, or was suspended, is not waited for.
+    /// the caller from reading. Does not wait for a writer that holds the lock.
     pub(crate) async fn recover_once(self: &Arc<Self>, store: &Store) {
         if self.recovery_checked.swap(true, Ordering::Relaxed)
             || !self.may_be_interrupted(store).await
@@ -55,7 +55,7 @@ impl Root {
         }
     }
 
-    /// Acquires the lock of the root. Recovers an interrupted write first.
+    /// Acquires the lock of the root, then recovers an interrupted write.
     pub(crate) async fn lock(self: &Arc<Self>, store: &Store) -> Result<LockedRoot, StoreError> {
         self.make_state(store);
         let lock =
@@ -139,13 +139,13 @@ impl LockedRoot {
             for head in heads {
                 cache.insert_head(head);
             }
-            (cache.announced_through, cache.last_change)
+            (cache.published_through, cache.last_change)
         };
         match published_through {
             Some(published_through) if store.has_subscribers() => {
                 self.publish_changes_of_others(store, published_through, newest).await?;
             }
-            _ => self.root.cache().announced_through = Some(newest),
+            _ => self.root.cache().published_through = Some(newest),
         }
         self.root.cache().generation = Some(generation);
         Ok(())
@@ -160,7 +160,7 @@ impl LockedRoot {
         newest: ChangeId,
     ) -> Result<(), StoreError> {
         while after < newest {
-            let end = ChangeId(newest.0.min(after.0.saturating_add(ANNOUNCED_AT_ONCE)));
+            let end = ChangeId(newest.0.min(after.0.saturating_add(PUBLISHED_NUMBERS_PER_QUERY)));
             let query = ChangeQuery {
                 places: vec![self.root.key.place.clone()],
                 after: Some(after),
@@ -173,7 +173,7 @@ impl LockedRoot {
                 store.publish_change(change.id, change.kind, &change.provenance, &change.files);
             }
             after = end;
-            self.root.cache().announced_through = Some(after);
+            self.root.cache().published_through = Some(after);
         }
         Ok(())
     }
@@ -184,14 +184,14 @@ impl LockedRoot {
         for head in heads {
             cache.insert_head(head);
         }
-        cache.announced_through = Some(cache.last_change);
+        cache.published_through = Some(cache.last_change);
         cache.generation = Some(self.lock.generation());
     }
 
     /// Drops the cache, except the number of the last published change. The next command loads it again.
     pub(crate) fn invalidate_cache(&self) {
         let mut cache = self.root.cache();
-        *cache = RootCache { announced_through: cache.announced_through, ..RootCache::default() };
+        *cache = RootCache { published_through: cache.published_through, ..RootCache::default() };
     }
 
     /// Returns the recorded head of a memory.
@@ -205,7 +205,7 @@ impl LockedRoot {
     }
 
     /// Returns a path that differs from `path`, or from one of its parent folders, only in case. Paths in `leaving`
-    /// go with the same change and do not count.
+    /// are removed by the same change, so they do not count.
     pub(crate) async fn find_case_variant(
         &self,
         store: &Store,
@@ -240,7 +240,7 @@ impl LockedRoot {
         let cost = store.clock.now().duration_since(started).unsigned_abs();
         let mut index = NameIndex {
             built_at: started,
-            max_age: CENSUS_AGE_MAX.max(cost.saturating_mul(50)),
+            max_age: NAME_INDEX_AGE_MIN.max(cost.saturating_mul(50)),
             folded: HashMap::with_capacity(walk.files.len()),
         };
         for folder in walk.folders {

@@ -1,7 +1,8 @@
 //! The file tools of an agent, over an in-memory copy of the memories. Changed files become the edits of a draft.
 //!
 //! Only paths of memories exist here, so no call reaches anything else on the machine. A memory with a secret is
-//! not shown. Each write is checked: permissions, screening, quoted prompts, and private text in shared memories.
+//! not shown. A write is refused if it breaks a permission, fails
+//! screening, repeats our prompt to the model, or puts private text into a shared memory.
 //! The toolbox touches no real file.
 
 use std::cell::OnceCell;
@@ -32,19 +33,21 @@ use crate::rules::{
 const RESULT_LINES_MAX: usize = 200;
 /// Maximum length of a line in a search result, in characters.
 const LINE_CHARS_MAX: usize = 300;
-/// Maximum size of a compiled pattern, in bytes, and of its source.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 64 * 1024;
-const PATTERN_LENGTH_MAX: usize = 256;
+/// Maximum size of a pattern's source, in bytes.
+const PATTERN_SOURCE_BYTES_MAX: usize = 256;
 /// Number of bytes of a line that are searched.
 const LINE_BYTES_SEARCHED: usize = 8 * 1024;
-/// Time limit of a search.
-const SEARCH_WAIT: Duration = Duration::from_secs(2);
-/// Maximum number of proposals of one dream, and their score in percent.
+/// Time limit of a search, checked between files.
+const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
+/// Maximum number of proposals of one dream.
 const AGENT_PROPOSALS_MAX: usize = 20;
+/// Score of a model's proposal, in percent.
 const PROPOSAL_SCORE: u8 = 60;
 /// Question to a model that has written nothing.
 const CONFIRM_PROMPT: &str = "You have written nothing. If the text has a fact that is worth keeping and not known yet, write it now with the tools. If not, answer with the word NOTHING.";
-/// Number of consecutive words of a private memory that a shared one may not have.
+/// A shared memory may not repeat this many consecutive words of a private one.
 const PRIVATE_NGRAM_WORDS: usize = 6;
 
 /// Permissions of an agent.
@@ -257,7 +260,7 @@ impl<'a> MemoryToolbox<'a> {
     fn search(&self, arguments: &Value) -> Result<String, ToolRefusal> {
         let pattern = string_argument(arguments, "pattern")?;
         let below = self.folder_argument(arguments)?;
-        if pattern.len() > PATTERN_LENGTH_MAX {
+        if pattern.len() > PATTERN_SOURCE_BYTES_MAX {
             return Err(ToolRefusal::new("the pattern is too long"));
         }
         let compile = |pattern: &str| {
@@ -269,7 +272,7 @@ impl<'a> MemoryToolbox<'a> {
         let regex = compile(pattern).or_else(|_| compile(&regex::escape(pattern)));
         let regex = regex.map_err(|_| ToolRefusal::new("the pattern is too large"))?;
         let mut matches = Vec::new();
-        let deadline = Instant::now() + SEARCH_WAIT;
+        let deadline = Instant::now() + SEARCH_TIME_MAX;
         for (file, text) in self.files_below(&below) {
             if matches.len() > RESULT_LINES_MAX {
                 break;

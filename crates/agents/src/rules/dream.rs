@@ -1,8 +1,10 @@
-//! Dream: merges duplicates, resolves relative dates, writes missing descriptions, and proposes the rest.
+//! The dream of the rule curator: tidies memories, and proposes uncertain changes to a person.
 //!
-//! An entry is removed only if another one says the same, word for word, in the same place. Entries that may
-//! repeat, replace or contradict each other, that expired, or that are private in a shared repository become
-//! proposals. Memories with merge conflict markers are left alone and named in the summary.
+//! It merges duplicates, resolves relative dates and writes missing descriptions. An entry is removed only if another
+//! one has the same normalized text below the same headings, in the same file or in one whose name differs by a number.
+//! A memory without entries left is removed. Entries that may repeat, replace or contradict each other, that expired, or
+//! that are private in a shared repository become proposals. Memories with merge conflict markers are not changed; the
+//! summary names them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -23,16 +25,17 @@ use super::similarity::{self, DocumentFrequencies, EntryRelation};
 use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
 use crate::request::{CuratorEdit, DreamReport, EntryAction, EntryOutcome, MemoryTopic};
 
-/// Maximum number of memories that one dream changes, so that a person can review it.
+/// Maximum number of memories that one dream changes, so that a person can review the dream.
 const CHANGED_MAX: usize = 20;
 
-/// Maximum growth of all memories together, in percent.
+/// Maximum net growth of all memories together, in percent.
 const GROWTH_PERCENT_MAX: usize = 2;
 
 /// Maximum number of proposals of one dream.
 const DREAM_PROPOSALS_MAX: usize = 50;
 
-/// Number of entries from which a word is too common to pair them: they share a subject, not a statement.
+/// Entries are not paired by a word that more than this number of others have: it shows a shared subject, not a shared
+/// statement.
 const PAIRING_ENTRIES_MAX: usize = 30;
 
 /// Minimum number of shared words for two entries to be compared.
@@ -108,8 +111,8 @@ fn merge_duplicates<'a>(
     let mut duplicates: BTreeSet<EntryIndex> = BTreeSet::new();
     for indexes in by_text.values().filter(|indexes| indexes.len() > 1) {
         let mut order = indexes.clone();
-        // The entry to keep comes first: accepted, pinned, most trusted, in the file without a number. A memory by
-        // a review may yet be rejected, pinned or not, and must not take the only copy with it.
+        // The entry to keep comes first: accepted, pinned, most trusted, with the shortest path. A memory
+        // that a review wrote can still be rejected, even if pinned, so it must not hold the only copy.
         order.sort_by_key(|&(memory, index)| {
             let StoredMemory { path, pinned, trust, written_by_review: by_review, .. } =
                 memories[memory];

@@ -1,9 +1,14 @@
-//! The task worker of a lane: acquires the lane's lock, takes the oldest task, has it decided on a
-//! draft, commits, publishes.
+//! The task worker of a lane, which is the task queue of one workspace.
 //!
-//! The order of steps makes a task take effect once. Its outcome is stored before its draft is
-//! committed. The change names the task. Only then is the task finished and published. After a
-//! crash in between, `maintenance` recovers the task from its row.
+//! It acquires the lane's lock, takes the next task (the oldest; reviews last), lets `decide` fill a
+//! draft, commits it and publishes the result. The order of steps makes a task take effect once:
+//!
+//! 1. store the outcome in the task's row
+//! 2. commit the draft as a change that names the task
+//! 3. mark the task finished
+//! 4. publish it
+//!
+//! After a crash in between, `maintenance` sees from the row and the change which step comes next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +48,7 @@ enum AttemptOutcome {
     },
     /// The task fails for good.
     Failed(TaskError),
-    /// The task was cancelled, or another process finished it. Nothing was committed.
+    /// The task was cancelled, another process finished it, or this process is stopping. Nothing was committed.
     Stopped,
 }
 
@@ -118,7 +123,7 @@ impl LanesInner {
         }
     }
 
-    /// Waits before a retry: `delay`, or one retry delay once new work is queued.
+    /// Waits `delay` before a retry. Checks every `retry_delay` for new work, which ends the wait.
     async fn wait_before_retry(&self, lane: &Lane, delay: Duration) {
         lane.state.lock().has_new_work = false;
         let end = Instant::now() + delay;

@@ -268,7 +268,7 @@ async fn after_any_error_the_choice_of_the_ranker_is_shown() {
     for (says, why) in [
         (ModelReply::text("I would take the first one."), "gave no answer"),
         (ModelReply::text("{\"ids\": \"1\"}"), "gave no answer"),
-        (ModelReply::Garbage("select_memories".to_owned()), "cannot be read"),
+        (ModelReply::Garbage("select_memories".to_owned()), "reply is invalid"),
         (ModelReply::call("delete_memory", json!({ "id": "1" })), "gave no answer"),
         (ModelReply::call("select_memories", json!({ "id": "1" })), "gave no answer"),
         (ModelReply::Cut("{\"ids\": [".to_owned()), "cut off"),

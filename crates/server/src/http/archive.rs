@@ -30,7 +30,7 @@ use crate::error::ErrorResponse;
 use crate::error_chain;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(export: MEMORY)).routes(routes!(import: MEMORY))
+    Routes::new().add(routes!(export: MEMORY)).add(routes!(import: MEMORY))
 }
 
 /// A tar archive.

@@ -20,7 +20,7 @@ use crate::error::ErrorResponse;
 use crate::limits::HTTP_BATCH_MAX;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(batch: MEMORY)).routes(routes!(revision: MEMORY))
+    Routes::new().add(routes!(batch: MEMORY)).add(routes!(revision: MEMORY))
 }
 
 /// Delete or move several memories, all of them or none, as one change.

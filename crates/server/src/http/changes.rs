@@ -24,12 +24,12 @@ use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list: MEMORY))
-        .routes(routes!(show: MEMORY))
-        .routes(routes!(undo: MEMORY))
-        .routes(routes!(undo_several: MEMORY))
-        .routes(routes!(runs: MEMORY))
-        .routes(routes!(model_runs: MODELS))
+        .add(routes!(list: MEMORY))
+        .add(routes!(show: MEMORY))
+        .add(routes!(undo: MEMORY))
+        .add(routes!(undo_several: MEMORY))
+        .add(routes!(runs: MEMORY))
+        .add(routes!(model_runs: MODELS))
 }
 
 /// The query of a list of changes.

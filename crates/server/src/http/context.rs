@@ -20,9 +20,9 @@ use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(recall: RECALL))
-        .routes(routes!(context: MEMORY))
-        .routes(routes!(hosts: MEMORY))
+        .add(routes!(recall: RECALL))
+        .add(routes!(context: MEMORY))
+        .add(routes!(hosts: MEMORY))
 }
 
 /// The query of a recall.

@@ -33,13 +33,13 @@ use crate::twins::Twin;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(open: MEMORY))
-        .routes(routes!(prompt: MEMORY))
-        .routes(routes!(tool_result: MEMORY))
-        .routes(routes!(turn: MEMORY))
-        .routes(routes!(compaction: MEMORY))
-        .routes(routes!(reset: MEMORY))
-        .routes(routes!(close: MEMORY))
+        .add(routes!(open: MEMORY))
+        .add(routes!(prompt: MEMORY))
+        .add(routes!(tool_result: MEMORY))
+        .add(routes!(turn: MEMORY))
+        .add(routes!(compaction: MEMORY))
+        .add(routes!(reset: MEMORY))
+        .add(routes!(close: MEMORY))
 }
 
 impl From<ConversationError> for ErrorResponse {

@@ -32,7 +32,7 @@ use crate::to_wire;
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(of_session: MEMORY)).routes(routes!(of_workspace: MEMORY))
+    Routes::new().add(routes!(of_session: MEMORY)).add(routes!(of_workspace: MEMORY))
 }
 
 /// Stream the events of tasks in a session's workspace, from the start of the session.

@@ -15,7 +15,7 @@ use crate::error::ErrorResponse;
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(health: MEMORY)).routes(routes!(repair: MEMORY))
+    Routes::new().add(routes!(health: MEMORY)).add(routes!(repair: MEMORY))
 }
 
 /// Check every memory for problems, and list advice.

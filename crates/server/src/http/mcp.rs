@@ -62,7 +62,7 @@ enum McpErrorBody {
 }
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(send: MEMORY, listen: MEMORY, leave: MEMORY))
+    Routes::new().add(routes!(send: MEMORY, listen: MEMORY, leave: MEMORY))
 }
 
 /// Send a message of the Model Context Protocol (streamable HTTP).

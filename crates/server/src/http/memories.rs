@@ -30,10 +30,10 @@ use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list: MEMORY))
-        .routes(routes!(read: MEMORY, put: MEMORY, delete: MEMORY))
-        .routes(routes!(rename: MEMORY))
-        .routes(routes!(pin: MEMORY, unpin: MEMORY))
+        .add(routes!(list: MEMORY))
+        .add(routes!(read: MEMORY, put: MEMORY, delete: MEMORY))
+        .add(routes!(rename: MEMORY))
+        .add(routes!(pin: MEMORY, unpin: MEMORY))
 }
 
 /// The query of a list of memories.

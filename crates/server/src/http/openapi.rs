@@ -48,8 +48,8 @@ pub(super) fn routes() -> Routes {
         .merge(health::routes())
         .merge(settings::routes())
         .merge(ui::routes())
-        .routes(routes!(description: NOTHING))
-        .routes(routes!(docs: NOTHING))
+        .add(routes!(description: NOTHING))
+        .add(routes!(docs: NOTHING))
 }
 
 /// Returns the OpenAPI description of the daemon's routes.

@@ -21,10 +21,10 @@ use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list: MEMORY))
-        .routes(routes!(show: MEMORY))
-        .routes(routes!(accept: MEMORY))
-        .routes(routes!(reject: MEMORY))
+        .add(routes!(list: MEMORY))
+        .add(routes!(show: MEMORY))
+        .add(routes!(accept: MEMORY))
+        .add(routes!(reject: MEMORY))
 }
 
 /// The query of a list of proposals.

@@ -23,22 +23,22 @@ use crate::error::ErrorResponse;
 pub(super) mod needs {
     use memory::feature::Feature;
 
-    pub(in super::super) type RequiredFeature = Option<Feature>;
+    pub(in super::super) type FeatureGate = Option<Feature>;
 
     /// For routes about the daemon itself, which are always on.
-    pub(in super::super) const NOTHING: RequiredFeature = None;
-    pub(in super::super) const MEMORY: RequiredFeature = Some(Feature::Memory);
-    pub(in super::super) const TOOL: RequiredFeature = Some(Feature::Tool);
-    pub(in super::super) const TASKS: RequiredFeature = Some(Feature::Tasks);
-    pub(in super::super) const RECALL: RequiredFeature = Some(Feature::Recall);
-    pub(in super::super) const CONTEXT_FILES: RequiredFeature = Some(Feature::ContextFiles);
-    pub(in super::super) const SAVE_MEMORY: RequiredFeature = Some(Feature::SaveMemory);
-    pub(in super::super) const MODELS: RequiredFeature = Some(Feature::Models);
-    pub(in super::super) const PAGE: RequiredFeature = Some(Feature::Page);
+    pub(in super::super) const NOTHING: FeatureGate = None;
+    pub(in super::super) const MEMORY: FeatureGate = Some(Feature::Memory);
+    pub(in super::super) const TOOL: FeatureGate = Some(Feature::Tool);
+    pub(in super::super) const TASKS: FeatureGate = Some(Feature::Tasks);
+    pub(in super::super) const RECALL: FeatureGate = Some(Feature::Recall);
+    pub(in super::super) const CONTEXT_FILES: FeatureGate = Some(Feature::ContextFiles);
+    pub(in super::super) const SAVE_MEMORY: FeatureGate = Some(Feature::SaveMemory);
+    pub(in super::super) const MODELS: FeatureGate = Some(Feature::Models);
+    pub(in super::super) const PAGE: FeatureGate = Some(Feature::Page);
 }
 
 /// The required feature of each route, by method and path.
-pub(super) type RequiredFeatures = HashMap<(Method, String), needs::RequiredFeature>;
+pub(super) type RequiredFeatures = HashMap<(Method, String), needs::FeatureGate>;
 
 /// A set of routes; in tests, with their description.
 #[derive(Default)]
@@ -54,7 +54,7 @@ pub(super) struct Routes {
 pub(super) struct Route {
     path: String,
     methods: MethodRouter<SharedState>,
-    needs: Vec<(Method, needs::RequiredFeature)>,
+    needs: Vec<(Method, needs::FeatureGate)>,
     #[cfg(test)]
     description: description::Description,
 }
@@ -74,7 +74,7 @@ impl Routes {
     }
 
     /// Adds the handlers of a path.
-    pub(super) fn routes(mut self, route: Route) -> Self {
+    pub(super) fn add(mut self, route: Route) -> Self {
         let needs = route.needs.into_iter();
         self.needs.extend(needs.map(|(method, needs)| ((method, route.path.clone()), needs)));
         self.router = self.router.route(&route.path, route.methods);
@@ -83,10 +83,11 @@ impl Routes {
         self
     }
 
-    /// Adds a route twice: for the first workspace, and with the workspace as part of the path.
+    /// Adds a route twice: as it is, for the daemon's first workspace, and with `/workspaces/{workspace}/` in place of
+    /// `/workspace/`.
     pub(super) fn in_workspaces(self, route: Route) -> Self {
         let named = route.in_named_workspace();
-        self.routes(route).routes(named)
+        self.add(route).add(named)
     }
 
     /// Adds the routes of another set.
@@ -124,31 +125,27 @@ impl Route {
 
     /// Adds a handler for the methods that `P` declares.
     #[cfg(not(test))]
-    pub(super) fn on<T, P: utoipa::Path, H>(
-        self,
-        handler: &H,
-        needs: needs::RequiredFeature,
-    ) -> Self
+    pub(super) fn on<T, P: utoipa::Path, H>(self, handler: &H, needs: needs::FeatureGate) -> Self
     where
         T: 'static,
         H: Handler<T, SharedState>,
     {
-        self.describe::<T, P, H>(handler, needs)
+        self.mount::<T, P, H>(handler, needs)
     }
 
     /// Adds a handler for the methods that `P` declares, and their description.
     #[cfg(test)]
-    pub(super) fn on<T, P, H>(mut self, handler: &H, needs: needs::RequiredFeature) -> Self
+    pub(super) fn on<T, P, H>(mut self, handler: &H, needs: needs::FeatureGate) -> Self
     where
         T: 'static,
         P: for<'t> description::DescribedRoute<'t>,
         H: Handler<T, SharedState>,
     {
         self.description.add::<P>();
-        self.describe::<T, P, H>(handler, needs)
+        self.mount::<T, P, H>(handler, needs)
     }
 
-    fn describe<T, P: utoipa::Path, H>(mut self, handler: &H, needs: needs::RequiredFeature) -> Self
+    fn mount<T, P: utoipa::Path, H>(mut self, handler: &H, needs: needs::FeatureGate) -> Self
     where
         T: 'static,
         H: Handler<T, SharedState>,
@@ -168,8 +165,9 @@ fn in_named_workspace(path: &str) -> String {
     path.replacen("/workspace/", "/workspaces/{workspace}/", 1)
 }
 
-/// The middleware that refuses a request whose route needs a feature that is disabled in its workspace.
-pub(super) async fn guard(
+/// The middleware that refuses a request whose route needs a feature that is disabled in its workspace. A request that
+/// matches no route passes: the router answers it.
+pub(super) async fn refuse_disabled_features(
     State((daemon, needs)): State<(SharedState, Arc<RequiredFeatures>)>,
     request: Request,
     next: Next,

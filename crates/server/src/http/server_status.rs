@@ -58,10 +58,10 @@ const MANAGED_FEATURES: usize = 6;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(health: NOTHING))
-        .routes(routes!(capabilities: NOTHING))
-        .routes(routes!(stats: MEMORY))
-        .routes(routes!(metrics: NOTHING))
+        .add(routes!(health: NOTHING))
+        .add(routes!(capabilities: NOTHING))
+        .add(routes!(stats: MEMORY))
+        .add(routes!(metrics: NOTHING))
 }
 
 /// The query of a health check.

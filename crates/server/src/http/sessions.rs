@@ -19,10 +19,10 @@ use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(begin: MEMORY))
-        .routes(routes!(end: MEMORY))
-        .routes(routes!(detach: MEMORY))
-        .routes(routes!(heartbeat: MEMORY))
+        .add(routes!(begin: MEMORY))
+        .add(routes!(end: MEMORY))
+        .add(routes!(detach: MEMORY))
+        .add(routes!(heartbeat: MEMORY))
 }
 
 /// Begin a session, with a client id and a stream of task events.

@@ -48,9 +48,9 @@ impl From<TrustError> for ErrorResponse {
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list: MEMORY))
-        .routes(routes!(put: MEMORY))
-        .routes(routes!(trust: MEMORY, put_trust: MEMORY))
+        .add(routes!(list: MEMORY))
+        .add(routes!(put: MEMORY))
+        .add(routes!(trust: MEMORY, put_trust: MEMORY))
 }
 
 /// List the settings, with the source of each value.

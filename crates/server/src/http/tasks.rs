@@ -36,7 +36,7 @@ pub(super) fn routes() -> Routes {
     Routes::new()
         .in_workspaces(routes!(submit: TASKS))
         .in_workspaces(routes!(get: TASKS, cancel: TASKS))
-        .routes(routes!(list: TASKS))
+        .add(routes!(list: TASKS))
 }
 
 /// The body of a task request; its form depends on the kind.

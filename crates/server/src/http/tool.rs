@@ -22,7 +22,7 @@ use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(tool: TOOL)).routes(routes!(search: MEMORY))
+    Routes::new().add(routes!(tool: TOOL)).add(routes!(search: MEMORY))
 }
 
 /// Call the memory tool, as a model does.

@@ -72,11 +72,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(redirect_to_index: PAGE))
-        .routes(routes!(index: PAGE))
-        .routes(routes!(file: PAGE))
-        .routes(routes!(ticket: PAGE))
-        .routes(routes!(log_in: PAGE))
+        .add(routes!(redirect_to_index: PAGE))
+        .add(routes!(index: PAGE))
+        .add(routes!(file: PAGE))
+        .add(routes!(ticket: PAGE))
+        .add(routes!(log_in: PAGE))
 }
 
 /// Redirect to the web page.

@@ -17,7 +17,7 @@ use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(list: MEMORY)).routes(routes!(remove: MEMORY))
+    Routes::new().add(routes!(list: MEMORY)).add(routes!(remove: MEMORY))
 }
 
 /// List the workspaces on this machine.

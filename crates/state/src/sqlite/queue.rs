@@ -1,7 +1,8 @@
-//! Rows of tasks: their steps from queued to finished, and queries for them.
+//! Stores the rows of tasks: their steps from queued to finished, and queries for them. A lane is the queue of one
+//! workspace.
 //!
-//! Each step is one short transaction. Steps that may be lost in a power cut are not synchronized, because that is most
-//! of the cost of a transaction. They are in the log all the same, so a later synchronized step makes them durable too.
+//! Each step is one short transaction. A step that a power cut may undo without harm is not synced to disk, since
+//! syncing is most of the cost of a transaction. Any later synced step makes it durable too.
 
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -20,11 +21,11 @@ const UNFINISHED: &str = "status IN ('queued', 'running')";
 /// The condition of the partial indexes of finished tasks.
 const FINISHED: &str = "status IN ('completed', 'failed')";
 
-/// The condition that attempt `$2` at task `$1` runs.
-const RUNS: &str = "id = $1 AND attempts = $2 AND status = 'running'";
+/// The condition that attempt `$2` is the running one of task `$1`.
+const IS_RUNNING_ATTEMPT: &str = "id = $1 AND attempts = $2 AND status = 'running'";
 
-/// The condition that history has no change of a task.
-const UNCHANGED: &str = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)";
+/// The condition that no change in the history names the task.
+const HAS_NO_CHANGE: &str = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)";
 
 /// The columns of a task, with the first change that names it.
 const COLUMNS: &str = "seq, id, workspace, kind, client, status, attempts, created_at, updated_at,
@@ -37,9 +38,9 @@ pub(super) fn begin_unsynced(piece: &str) -> Batch {
 
 /// Runs a script that [`begin_unsynced`] began.
 ///
-/// SQLite applies the setting when it prepares the statement, not when it runs it, so the script is prepared each time.
-/// That is cheaper than sending the settings separately. If this fails, the caller closes the connection, so that the
-/// setting does not stay.
+/// SQLite applies the pragma when the statement is prepared, not when it runs, so the script is prepared each time.
+/// That is cheaper than sending the pragmas separately. If the script fails, the caller closes the connection, so that
+/// the pragma does not stay.
 pub(super) async fn run_unsynced(
     connection: &mut SqliteConnection,
     script: Batch,
@@ -49,11 +50,12 @@ pub(super) async fn run_unsynced(
 }
 
 /// Queues a task if there is room and the preconditions, if any, hold. Drops finished tasks that are too old or too
-/// many. A queued dream becomes the last one of its workspace.
+/// many. Queuing a dream records its time
+/// as that of the workspace's last dream.
 pub(super) async fn enqueue(
     connection: &mut SqliteConnection,
     task: &NewTask,
-    (limits, gates): (QueueLimits, Option<DreamPreconditions>),
+    (limits, preconditions): (QueueLimits, Option<DreamPreconditions>),
 ) -> Result<EnqueueResult, Fault> {
     let age = stored_count(limits.finished_max_age.as_nanos());
     let mut script = Batch::new(&format!(
@@ -84,14 +86,14 @@ pub(super) async fn enqueue(
     .bind(task.request.as_str())
     .bind(stored_count(limits.unfinished_max))
     .bind(stored_count(limits.minor_max));
-    if let Some(DreamPreconditions { requested_before: asked_before, sessions_min }) = gates {
+    if let Some(DreamPreconditions { requested_before, sessions_min }) = preconditions {
         script = script
             .with(
                 " AND NOT EXISTS (SELECT 1 FROM dreams WHERE workspace = $1 AND asked_at > $2)
                 AND coalesce((SELECT sessions FROM dreams WHERE workspace = $1), 0) >= $3",
             )
             .bind(task.workspace.as_str())
-            .bind(stored_time(asked_before))
+            .bind(stored_time(requested_before))
             .bind(stored_count(sessions_min));
     }
     script = script.with(" RETURNING seq;");
@@ -210,11 +212,12 @@ pub(super) async fn prepare_outcome(
     attempt: Attempt<'_>,
     outcome: &str,
 ) -> Result<bool, Fault> {
-    let script =
-        begin_unsynced(&format!("UPDATE tasks SET outcome = $3 WHERE {RUNS} RETURNING seq"))
-            .bind(attempt.task)
-            .bind(i64::from(attempt.number))
-            .bind(outcome);
+    let script = begin_unsynced(&format!(
+        "UPDATE tasks SET outcome = $3 WHERE {IS_RUNNING_ATTEMPT} RETURNING seq"
+    ))
+    .bind(attempt.task)
+    .bind(i64::from(attempt.number))
+    .bind(outcome);
     Ok(!run_unsynced(connection, script).await?.is_empty())
 }
 
@@ -226,7 +229,7 @@ pub(super) async fn requeue(
 ) -> Result<bool, Fault> {
     let script = begin_unsynced(&format!(
         "UPDATE tasks SET status = 'queued', outcome = NULL, updated_at = $3
-        WHERE {RUNS} AND {UNCHANGED} RETURNING seq"
+        WHERE {IS_RUNNING_ATTEMPT} AND {HAS_NO_CHANGE} RETURNING seq"
     ))
     .bind(attempt.task)
     .bind(i64::from(attempt.number))
@@ -237,9 +240,11 @@ pub(super) async fn requeue(
 /// Returns the beginning of a transaction. It returns a row, and may continue, only if this attempt runs and its task
 /// has no change yet.
 pub(super) fn begin_for_attempt(attempt: Attempt<'_>) -> Batch {
-    Batch::new(&format!("BEGIN IMMEDIATE; SELECT seq FROM tasks WHERE {RUNS} AND {UNCHANGED};"))
-        .bind(attempt.task)
-        .bind(i64::from(attempt.number))
+    Batch::new(&format!(
+        "BEGIN IMMEDIATE; SELECT seq FROM tasks WHERE {IS_RUNNING_ATTEMPT} AND {HAS_NO_CHANGE};"
+    ))
+    .bind(attempt.task)
+    .bind(i64::from(attempt.number))
 }
 
 /// Finishes a task. Returns whether it was unfinished and this is still its latest attempt.

@@ -1,5 +1,5 @@
-//! The search for context files: the candidate locations, listings, and the file that a write
-//! changes.
+//! Finds context files (`AGENTS.md` and the like): the candidate locations, the files that exist, and the file that a
+//! write changes. It reads files and follows at most one link; it never writes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::host_fs;
 /// Lukasa's folder in a project.
 const LUKASA_FOLDER: &str = ".lukasa";
 
-/// The real location of a context file. No link beyond it is followed.
+/// The location of a context file: `base`, `folders`, file name. After [`follow_link`], the real one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ContextFileLocation {
     pub(super) scope: ContextScope,

@@ -110,7 +110,7 @@ fn a_header_later_in_a_session_cannot_raise_its_class() {
     let (status, text) = write("silent", None);
     assert!(status == 200 && text.contains("read_only"), "{status} {text}");
     let (status, text) = write("raised", Some("exec"));
-    assert!(status == 403 && text.contains("the session has `plan`"), "{status} {text}");
+    assert!(status == 403 && text.contains("its session only `plan`"), "{status} {text}");
     let (status, text) = write("lowered", Some("explore"));
     assert!(status == 200 && text.contains("read_only"), "{status} {text}");
     assert_eq!(daemon.get("/v1/memories").json()["memories"], json!([]));
