@@ -1,13 +1,12 @@
-//! Takes over the memories of other tools: from the files of a source to what must be created.
+//! Plans an import from another tool: turns the files of a source into memories to create.
 //!
-//! Pure, but for [`quipu::read_state`]: the caller reads the source and creates what is planned, through the
-//! store and its screens like anything else that is written. Texts are kept byte for byte, frontmatter included; they are
-//! touched only where Lukasa could not read or hold them otherwise, and then a note says so.
-//! Whatever is not taken over is listed with the reason: nothing is lost in silence.
+//! Pure: the caller reads the source, and creates the planned memories through the store, which screens them like any
+//! write. Texts stay byte for byte, frontmatter included. A text is changed only if Lukasa could not read or store it
+//! otherwise; a note then says so. Each skipped file is listed with the reason.
 
 mod indexed;
 mod planner;
-pub mod quipu;
+mod quipu;
 mod qwen;
 mod server_memory;
 mod slug;
@@ -38,7 +37,7 @@ pub enum Format {
     ClaudeCode,
     /// The auto memory of Qwen Code: the same, with the bookkeeping of its own curator.
     Qwen,
-    /// Memories of Quipu, the earlier name of this product: one folder of them. See [`quipu`].
+    /// Memories of Quipu, the earlier name of this product: one folder of them.
     Quipu,
     /// The knowledge graph of the MCP reference memory server: one JSON object a line.
     ServerMemory,

@@ -63,6 +63,7 @@ mod recall_service;
 mod services;
 
 pub mod import;
+pub mod quipu_state;
 
 mod review;
 

@@ -87,7 +87,7 @@ pub(crate) struct FileStep {
 pub struct TextOrigin {
     /// Its trust; the trust of the writer is the upper bound.
     pub trust: Trust,
-    /// Whether it waits for a review by a person, as [`Memories::influenced`](crate::Memories::influenced) returns it.
+    /// Whether it waits for a review by a person, as [`Memories::pending_reviews`](crate::Memories::pending_reviews) returns it.
     pub needs_review: bool,
     /// Its modification time.
     pub modified_at: Option<Timestamp>,

@@ -1,22 +1,17 @@
-//! The memories of Quipu, which is what this product was called before it was Lukasa.
+//! The memories of Quipu, the earlier name of this product.
 //!
-//! A Quipu home has the layout of a home of today under other names: `memory/` for the global memories,
+//! A Quipu home has the layout of a Lukasa home under other names: `memory/` for the global memories,
 //! `projects/<project>/memory/`, `state/workspaces/<workspace>/memory/`, and `state/quipu.db` for pins, usage and
-//! history. A checkout has `.quipu/memory/`. Given here are the files of one such folder at a time.
-//!
-//! Every file there is a memory, whatever its name ends with, since Quipu had the same rules for paths. [`read_state`]
-//! reads what the database says of them; the database itself is never opened.
+//! history. A checkout has `.quipu/memory/`. The caller passes the files of one such folder at a
+//! time. Every file there is a memory, whatever its extension, since Quipu had the same rules for paths.
 
 use super::planner::Planner;
 use super::{NoText, SourceFile};
 
-mod records;
 #[cfg(test)]
 mod tests;
 
-pub use self::records::{OldState, ScopeRecords, UnreadState, read_state};
-
-/// The first line of the listing that Quipu kept in its folders.
+/// First line of the index that Quipu generated in its folders.
 const LIST_MARK: &str =
     "<!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->";
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use engine::import::quipu::{OldState, ScopeRecords, read_state};
 use engine::import::{self, Format, ImportPlan, PlannedMemory, SkippedSource};
+use engine::quipu_state::{OldState, ScopeRecords, read_state};
 use engine::{CallContext, DryRun, ImportRejection, Memories, StoreError, TextOrigin};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::clock::Timestamp;

@@ -14,6 +14,9 @@ use state::{
     HistoryStore as _, SqliteState, StateError, Status, TaskStore as _, UsageRow, copy_database,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// Why nothing could be read of a database.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadState {
@@ -102,8 +105,8 @@ impl OldState {
     }
 }
 
-/// Reads what a database says of these scopes, by their identities, through a copy at `copy`, which is in a private
-/// folder and which the caller removes.
+/// Reads the records of these scopes, by their identities, from a copy of the database at `copy`. That path must be in
+/// a private folder; the caller removes it.
 pub async fn read_state(
     database: &Path,
     copy: &Path,
@@ -111,14 +114,14 @@ pub async fn read_state(
 ) -> Result<OldState, UnreadState> {
     copy_database(database, copy).await?;
     migrate(copy).await?;
-    // What reads mends nothing: a database that was set aside would look like one without a pin.
+    // Read-only, so that nothing is repaired: a database that was set aside would look like one without a pin.
     let state = SqliteState::new(copy.to_owned()).read_only();
     let read = read_scopes(&state, identities).await;
     state.close().await;
     Ok(read?)
 }
 
-/// Brings a copy up to the schema of today.
+/// Migrates a copy to the current schema.
 async fn migrate(copy: &Path) -> Result<(), UnreadState> {
     let looking = SqliteState::new(copy.to_owned()).read_only();
     let looked = looking.stats().await;
