@@ -76,7 +76,7 @@ pub(crate) struct Globals {
     #[arg(skip)]
     pub(crate) agent_folder: AgentFolder,
 
-    /// Place of project memories: `repo` in the checkout, `host` on this host only
+    /// Place of project memories: `repo` in the checkout, `host` on this machine only
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) project_root: Option<ProjectPlace>,
 
@@ -94,7 +94,7 @@ pub(crate) struct Globals {
     )]
     pub(crate) flat: Option<PathBuf>,
 
-    /// Print JSON: one value, or one value per line for `log`, `grep`, `events`, `demo`
+    /// Print JSON: one value, or one value per line for `log`, `grep`, `recall`, `events`, `demo`
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
 
@@ -127,7 +127,7 @@ pub(crate) struct Globals {
 pub(crate) enum ProjectPlace {
     /// In the checkout, at `.lukasa/memory`
     Repo,
-    /// On this host only, shared by all worktrees
+    /// On this machine only, shared by all worktrees
     Host,
 }
 
@@ -149,6 +149,7 @@ pub(crate) enum Command {
     Edit(Edit),
     Pin(Pin),
     /// Unpin memories
+    #[command(after_help = "Example:\n  lukasa unpin global/prefs.md")]
     Unpin(Pin),
     #[command(visible_alias = "search")]
     Grep(Grep),
@@ -164,7 +165,7 @@ pub(crate) enum Command {
     Pending(PendingArgs),
     Save(Save),
     Context(Context),
-    /// List memories included in full, most used first
+    /// List the hot set: memories included in full, pinned first, then the most used
     Hot,
     Trust(Trust),
     Accept(Accept),
@@ -348,8 +349,8 @@ pub(crate) struct Mv {
 ///
 /// Opens $VISUAL, $EDITOR or vi on a private copy and saves your text when the editor ends. Nothing is written
 /// if the editor fails or the text is unchanged. If the memory was changed in the meantime,
-/// nothing is overwritten: the difference is shown and your text is kept as a draft. A text that holds a secret is
-/// kept only if you agree, for a week; `lukasa doctor` lists drafts.
+/// nothing is overwritten: the difference is shown and your text is kept as a draft. A draft with a secret is kept only
+/// if you agree, and is deleted after a week. `lukasa doctor` lists drafts.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -370,7 +371,7 @@ pub(crate) struct Edit {
 
 /// Pin memories, which keeps them in the context of agents
 ///
-/// Pins are stored outside of the memories, on this host only.
+/// Pins are stored outside of the memories, on this machine only.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -382,16 +383,18 @@ pub(crate) struct Pin {
     pub(crate) paths: Vec<String>,
 }
 
-/// Review memories and accept them as trusted
+/// Accept unreviewed memories as trusted
 ///
-/// A memory needs a review if it came with a repository, or if an agent wrote it after reading one: models see it only
-/// if they ask for it. A memory that a background review wrote is left out at the start of sessions. This command shows
-/// each memory and asks. Once you agree, it is trusted like your own text. No byte changes, and `lukasa undo` takes the
-/// decision back. Without a path, the memories that need a review are listed.
+/// A memory is unreviewed if it came with a repository, or if an agent wrote it after reading such text. Models see its
+/// path, and its text only if they ask for it. A memory that a background review wrote is unreviewed too: it is listed
+/// when a session starts, but not included in full.
+///
+/// This command shows each memory and asks. Once you agree, it is trusted like your own text. No byte changes, and
+/// `lukasa undo` undoes the decision. Without a path, the unreviewed memories are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  lukasa accept                       lists memories without a review
+  lukasa accept                       lists the unreviewed memories
   lukasa accept project/build.md
   lukasa accept project -y            all of the project, without showing it")]
 pub(crate) struct Accept {
@@ -560,7 +563,7 @@ pub(crate) struct Doctor {
 
 /// Import memories from another product or a folder
 ///
-/// The import is one change, which `lukasa undo` takes back. Existing memories are never overwritten.
+/// The import is one change, which `lukasa undo` undoes. Existing memories are never overwritten.
 ///
 /// A home or checkout of Quipu, the earlier name of this program, is imported with pins, usage and modification times.
 /// Memories of other projects and workspaces are listed with the place to import them. The database of Quipu is only
@@ -569,11 +572,11 @@ pub(crate) struct Doctor {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  lukasa import ~/.quipu --dry-run
-  lukasa import .quipu
   lukasa import ~/notes --to global/notes --dry-run
   lukasa import ~/.claude/projects/-home-me-app/memory --to project
-  lukasa import memory.jsonl --format server-memory")]
+  lukasa import memory.jsonl --format server-memory
+  lukasa import ~/.quipu --dry-run
+  lukasa import .quipu")]
 pub(crate) struct Import {
     /// Folder or file to read
     #[arg(value_hint = ValueHint::AnyPath)]

@@ -15,9 +15,9 @@ use crate::memories::{Memories, ModelContext, Recall};
 
 /// A conversation between a model and a person.
 ///
-/// Report prompts, tool results and ends of turns. Each call returns at once with the memories to show: a turn never
-/// waits for a disk or a model. Recall runs in the background, and the first call after it returns its result, once. No
-/// memory is shown twice unless it changed.
+/// The caller reports prompts, tool results and ends of turns. Each report returns at once with the memories to show: a
+/// turn never waits for a disk or a model. A prompt starts a recall in the background. Its result is returned once, by
+/// the first report after it is ready. No memory is shown twice unless it changed.
 ///
 /// Shown memories are recorded in the home, so a conversation continues after a restart under the same id.
 ///
@@ -46,8 +46,10 @@ pub struct Conversation {
     turn: Mutex<Option<DropGuard>>,
 }
 
-/// The messages of a turn that has ended. They are stored only if conversations are
-/// [reviewed](crate::Builder::review_every): without secrets, and until the review has ended.
+/// The messages of a turn that has ended.
+///
+/// They are stored only if [background reviews](crate::Builder::review_every) are on. They are stored without secrets,
+/// until the background review of the turn has ended.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Turn(TurnReport);
@@ -148,7 +150,7 @@ impl Conversation {
         self.turn.lock().take();
     }
 
-    /// Reports that the host compacted the model's context. The next [`context`](Self::context) is gathered again;
+    /// Reports that the agent compacted the model's context. The next [`context`](Self::context) is gathered again;
     /// memories that were shown are not shown again.
     pub fn compacted(&self) {
         self.inner.compacted(None);

@@ -81,7 +81,7 @@ pub enum Event {
     Proposals {
         /// Their numbers.
         ids: Vec<ProposalId>,
-        /// Whether they wait for a decision.
+        /// `true` if they were made and wait; `false` if they were decided.
         are_waiting: bool,
     },
     /// A context file, such as `AGENTS.md`, was written through Lukasa.

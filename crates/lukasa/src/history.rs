@@ -28,7 +28,7 @@ pub struct Change {
     pub by: Actor,
     /// The program that made it, as the [`Caller`](crate::Caller) named it.
     pub origin: String,
-    /// The host's session, if it named one.
+    /// The agent's session, if it named one.
     pub session: Option<String>,
     /// The task that it belongs to.
     pub task: Option<TaskId>,
@@ -42,7 +42,7 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undo {
-    /// The new change that undoes the others. Undoing it restores them.
+    /// The new change that undoes the others. Undoing it brings their changes back.
     pub change: Option<ChangeId>,
     /// The undone changes, newest first.
     pub undone: Vec<ChangeId>,

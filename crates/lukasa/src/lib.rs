@@ -118,7 +118,7 @@
 //!
 //! [`recall`](Memories::recall) finds the few memories that fit a prompt, or none if none fits.
 //! [`context`](Memories::context) returns the text that a model's session begins with. A [`Conversation`] does both for
-//! a host that talks with a model. It never delays a turn: recall runs in the background, and each result is returned
+//! an agent that talks with a model. It never delays a turn: recall runs in the background, and each result is returned
 //! once.
 //!
 //! ```
@@ -161,7 +161,7 @@
 //! Every call that can be refused or fail returns a [`Result`](std::result::Result) with one [`Error`]. Its
 //! [`kind`](Error::kind) says what to do: correct the call, read again, ask a person, make room, retry later. Its
 //! [`code`](Error::code) is a stable word, listed in the project's `docs/reference/codes.md` and
-//! `docs/reference/http.md`.
+//! `docs/reference/http.md`. One code is this crate's own: `closed`, for a home that was closed.
 //!
 //! A failed call changes nothing, with one exception: a machine fault during a write may leave a change that is already
 //! recorded. Recovery completes that change; it is not lost.

@@ -65,7 +65,7 @@ pub struct ListedMemory {
     pub kind: Option<String>,
     /// Whether a person pinned it, so that models are given it whole.
     pub is_pinned: bool,
-    /// Number of views and writes on this host.
+    /// Number of views and writes on this machine.
     pub uses: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct RecallHit {
     pub modified_at: Timestamp,
     /// The reason of the match, for people.
     pub why: String,
-    /// Whether it was not reviewed on this host; the block tells the model so.
+    /// Whether no person on this machine reviewed it; the block tells the model so.
     pub is_unreviewed: bool,
 }
 

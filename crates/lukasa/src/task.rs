@@ -102,13 +102,14 @@ impl Memories {
         self.request(CuratorRequest::Remember(RememberRequest { content, context_mode, scope }))
     }
 
-    /// Removes the entries that match a request, such as `my preference for tabs`.
+    /// Removes the entry that a request clearly means, such as `my preference for tabs`. If several
+    /// entries may be meant, or none, nothing is removed.
     pub fn forget(&self, query: &str) -> TaskRequest {
         let query = query.to_owned();
         self.request(CuratorRequest::Forget(ForgetRequest { query, scope: None, file: None }))
     }
 
-    /// Removes matching entries of this scope.
+    /// Removes the entry of this scope that a request clearly means, as [`forget`](Self::forget) does.
     pub fn forget_in(&self, scope: Scope, query: &str) -> TaskRequest {
         let (query, scope) = (query.to_owned(), Some(scope));
         self.request(CuratorRequest::Forget(ForgetRequest { query, scope, file: None }))

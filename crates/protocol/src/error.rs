@@ -151,7 +151,7 @@ codes! {
     InvalidRange = 422,
         "A line number is outside the memory. The message has the range.";
     Conflict = 412,
-        "The memory is not the revision that the precondition names. Read it again, then save. With 409 and `blocked`: memories were changed since, so taking the change back would lose that.";
+        "The memory is not the revision that the precondition names. Read it again, then save. With 409 and `blocked`: memories were changed since, so undoing the change would lose that.";
     PreconditionRequired = 428,
         "The path already exists, so the write must name the revision that it replaces, in `If-Match`.";
     InvalidPrecondition = 400,

@@ -79,7 +79,7 @@ async function previewUndo(what) {
 	const plan = await api.undo(what, true);
 	const changes = plan.undone.length > DIFFS_MAX ? [] : await Promise.all(plan.undone.map((id) => api.change(id)));
 	return { plan, shown: [
-		h('p', `This takes back ${count(plan.undone.length, 'change')} in ${memoryCount(plan.paths.length)}:`), pathList(plan.paths),
+		h('p', `This undoes ${count(plan.undone.length, 'change')} in ${memoryCount(plan.paths.length)}:`), pathList(plan.paths),
 		renderDiffs(changes.flatMap((change) => change.diffs ?? []), true),
 		plan.warnings.length ? h('p.warning-text', icon('warning'), `Screening warns of ${[...new Set(plan.warnings.map((w) => w.rule))].join(', ')}.`) : null,
 	] };
@@ -88,7 +88,7 @@ async function previewUndo(what) {
 /** @param {T.UndoTarget} what @param {T.Undone} plan */
 async function explicitTarget(what, { undone }) {
 	if (undone.length <= NAMED_MAX) return { changes: undone };
-	if (!what.since) throw new Error(`These are more than ${number(NAMED_MAX)} changes. Take them back in parts: History, “Undo a span of time”.`);
+	if (!what.since) throw new Error(`These are more than ${number(NAMED_MAX)} changes. Undo them in parts: History, “Undo a span of time”.`);
 	// The span ends with the last change shown, whose time is rounded down to milliseconds.
 	const { at } = await api.change(Math.max(...undone));
 	return { since: what.since, until: new Date(Date.parse(at) + 1).toISOString() };
@@ -112,7 +112,7 @@ async function alreadyUndoneNote({ changes, task, session }) {
 	const undos = (await api.changes({ actor: 'person', max: 200 })).changes.filter(({ undoes }) => undoes);
 	const redone = new Set(undos.map(({ undoes }) => undoes));
 	const last = undos.find(({ id, undoes }) => undoes && own.has(undoes) && !redone.has(id));
-	return last ? `Change ${last.id} took this back already, at least in part, ${ago(last.at)}.` : '';
+	return last ? `Change ${last.id} undid this already, at least in part, ${ago(last.at)}.` : '';
 }
 
 /** @param {T.UndoTarget} what @param {T.Done} [done] */
@@ -173,7 +173,7 @@ export function spanDialog(done, times = []) {
 			ready = set;
 			look();
 		},
-		content: [h('p.muted', 'What was written through Lukasa in this time is taken back as one change, or not at all. Files edited outside stay.'),
+		content: [h('p.muted', 'What was written through Lukasa in this time is undone as one change, or not at all. Files edited outside stay.'),
 			h('div.span-fields', since.element, until.element), shown],
 		act: async () => {
 			if (plan) await applyPlan(what, plan, done);

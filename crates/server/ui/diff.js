@@ -4,7 +4,7 @@ import { h, visible } from './dom.js';
 const LINES_FIRST = 400;
 const LINE_MAX = 2000;
 
-/** @param {T.Diff} diff @param {{inverted?: boolean}} [options] inverted: what taking the change back does */
+/** @param {T.Diff} diff @param {{inverted?: boolean}} [options] inverted: what undoing the change does */
 export function renderDiff(diff, options = {}) {
 	if (!diff.kept) return h('p.note', 'History no longer holds both texts of this change.');
 	const lines = diff.diff.split('\n').filter((line, i, all) => !(i < 2 && /^(---|\+\+\+) /.test(line)) && !(i === all.length - 1 && line === ''));

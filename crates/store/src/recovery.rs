@@ -4,7 +4,7 @@
 //! redoes open changes, or removes traces of a write that was never recorded. Every file is
 //! compared with the records first, so an external edit since then stays.
 //!
-//! It does not run while the writer lives, and does not take back a change that was recorded.
+//! It does not run while the writer lives, and does not undo a change that was recorded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

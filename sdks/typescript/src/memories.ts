@@ -109,10 +109,10 @@ export class Memories {
   }
 
   /**
-   * Finds the memories that answer a question, with the reason for each. The text is empty when none does.
+   * Finds the memories that fit a prompt, with the reason for each. The text is empty when none fits.
    */
-  async recall(question: string, options?: CallOptions): Promise<RecalledBlock> {
-    return this.#value({ method: 'GET', route: '/v1/recall', query: { q: question } }, options);
+  async recall(prompt: string, options?: CallOptions): Promise<RecalledBlock> {
+    return this.#value({ method: 'GET', route: '/v1/recall', query: { q: prompt } }, options);
   }
 
   /** Returns the context that a new session of a model gets: context files, index and hot set. */

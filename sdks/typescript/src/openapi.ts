@@ -663,7 +663,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find the memories that fit a question.
+         * Find the memories that fit a prompt.
          * @description The answer has the text that a model would be shown, and for each memory in it the reason why it fits. If
          *     nothing fits, the text and the list are empty.
          */
@@ -704,7 +704,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the runs: the changes of each task or session as one item, latest first.
+         * List changes grouped by task or session, latest first.
          * @description Changes that name neither a task nor a session are listed only by `/v1/changes`.
          */
         get: operations["list_runs"];
@@ -4826,7 +4826,7 @@ export interface operations {
             query: {
                 /** @description The id of the workspace. The default is the first one. */
                 workspace?: string;
-                /** @description The question, in any words. */
+                /** @description The prompt, in any words. */
                 q: string;
             };
             header?: never;

@@ -7,10 +7,11 @@ use crate::install::agents::{AgentName, InstallScope};
 /// Set up an agent to use Lukasa
 ///
 /// Adds the MCP server, and hooks or a plugin if the agent supports them, to the agent's own settings. Without a name it
-/// lists the agents on this machine and offers to set them up. It asks before each change of your permissions (the agent
-/// runs the tools without asking), and before it switches off the agent's own memory. `--yes` consents to these
-/// changes; without a terminal and `--yes` they are left out. Everything else in the files stays as it is, byte for byte.
-/// A file that cannot be parsed is not changed.
+/// lists the agents on this machine and offers to set them up.
+///
+/// It also asks whether the agent may run Lukasa's tools without asking you, and whether to switch off the agent's own
+/// memory. `--yes` answers yes to both. Without a terminal, and without `--yes`, both stay as they are.
+/// Everything else in the files stays as it is, byte for byte. A file that cannot be parsed is not changed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +41,7 @@ pub(crate) struct Install {
 /// The parts of an installation that are left out.
 #[derive(Args, Debug)]
 pub(crate) struct Exclusions {
-    /// Do not change permissions: the agent asks before it runs the tools, as it does now
+    /// Do not change permissions: the agent keeps asking before it runs Lukasa's tools
     #[arg(long)]
     pub(crate) no_permissions: bool,
 
@@ -135,7 +136,7 @@ pub(crate) struct Mcp {
     #[arg(long)]
     pub(crate) read_only: bool,
 
-    /// Session of the host, recorded in the history
+    /// Session of the agent, recorded in the history
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }

@@ -51,7 +51,7 @@ pub(crate) enum TurnPhase {
 ///
 /// Models get no instructions from an untrusted folder. Of memories that came with its repository, models see the paths,
 /// and the text only if they ask for it. The effect is listed first, and on a terminal you are asked. Trust is stored
-/// on this host, for the real path of the folder and all folders below it.
+/// on this machine, for the real path of the folder and all folders below it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -80,7 +80,7 @@ pub(crate) struct Trust {
 /// Find the memories that fit a prompt
 ///
 /// Prints the memories that an agent would get with the prompt: at most five, best first, or none if none fits.
-/// No model is called.
+/// The exit status is 1 if none fits. No model chooses them, even if the setting `models.recall` names one.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

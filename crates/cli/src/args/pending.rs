@@ -6,16 +6,19 @@ use super::Consent;
 
 /// Decide on changes that the curator proposes
 ///
-/// If `remember`, `forget` or `dream` cannot decide on a change, it becomes a proposal and waits here. A proposal of the
-/// kind `review` is about a memory that an agent wrote after it had read unreviewed text. Accepted, the memory is trusted
-/// as it is. Rejected, it stays, and models are not shown it until `lukasa accept` or `lukasa rm`. Without an action, the
-/// proposals about the mounted memories are listed.
+/// If `remember`, `forget` or `dream` cannot decide on a change, it becomes a proposal and waits here. Without
+/// an action, the proposals about the mounted memories are listed.
+///
+/// A proposal of the kind `review` is about a memory that an agent wrote after it had read unreviewed text, or that a
+/// background review wrote. Accepted, the memory is trusted as it is. Rejected, it stays unreviewed until `lukasa accept`
+/// or `lukasa rm`. Models see the path of an agent's unreviewed memory, and the text only if they ask for it. That of a
+/// background review is listed, but not included in full.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lukasa pending                       lists the proposals, oldest first
   lukasa pending show 3                shows its change and its reason
-  lukasa pending accept 3 5            makes two changes; `lukasa undo` takes each back
+  lukasa pending accept 3 5            makes two changes; `lukasa undo` undoes each
   lukasa pending reject 4              the same change is not proposed again
   lukasa pending accept --all")]
 pub(crate) struct PendingArgs {
@@ -45,7 +48,7 @@ pub(crate) struct PendingShow {
 
 /// Accept proposals, which makes their changes
 ///
-/// Each is a change of its own to the current memories, and `lukasa undo` takes it back. A proposal
+/// Each is a change of its own to the current memories, and `lukasa undo` undoes it. A proposal
 /// whose entries were changed since is stale: it is named with the reason, changes nothing, and stays in the list.
 /// The exit status is 1 if one of several was not accepted.
 #[derive(Args, Debug)]
@@ -60,7 +63,7 @@ pub(crate) struct PendingAccept {
 
 /// Reject proposals
 ///
-/// Nothing is changed, and the same change of the same entries is not proposed again. A rejection cannot be taken back.
+/// Nothing is changed, and the same change of the same entries is not proposed again. A rejection cannot be undone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  lukasa pending reject 4\n  lukasa pending reject --all")]
 pub(crate) struct PendingReject {

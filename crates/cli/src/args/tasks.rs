@@ -39,11 +39,13 @@ pub(crate) struct Remember {
 
 /// Remove an entry from memories
 ///
-/// Removes the entry that your words clearly mean: they repeat it, or they name something that occurs in this entry
-/// alone, and the entry says nothing else. Otherwise nothing is removed, and the possible entries are listed; on a
-/// terminal you choose one. `everything about NAME` removes all entries with a name of several words; a single word is
-/// ambiguous, so you choose. Questions, conditions, `except` and `keep` remove nothing, and pinned memories stay
-/// unchanged. On a terminal, the entries to remove are shown first; without one `-y` is needed.
+/// Removes the entry that your words clearly mean. They mean an entry if they repeat it. They also do if they name
+/// something that occurs in this entry alone, and the entry says nothing else. Otherwise nothing is removed, and the
+/// possible entries are listed; on a terminal you choose one.
+///
+/// `everything about NAME` removes all entries with a name of several words; a single word is ambiguous, so you choose.
+/// Questions, conditions, `except` and `keep` remove nothing, and pinned memories stay unchanged. On a terminal, the
+/// entries to remove are shown first; without one `-y` is needed.
 /// The exit status is 1 if nothing was removed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -113,8 +115,15 @@ pub(crate) struct Tasks {
 /// Add a fact to a context file, such as `AGENTS.md`
 ///
 /// The fact becomes one line at the end of the section of added memories. The section is created if it
-/// is missing, and nothing else changes. Of the file names in the settings, the first one that exists is written.
-/// A context file is not a memory: it has no history here, and hosts load all of it by themselves.
+/// is missing, and nothing else changes.
+///
+/// If `context.file_names` is set, the first of these files that exists is written; if none exists, the first name is
+/// created. Otherwise the project's file is the first that exists of `AGENTS.md`, `CLAUDE.md`,
+/// `GEMINI.md` and `QWEN.md`; if none exists, `AGENTS.md` is created. Your own file is `QWEN.md` if it exists, else
+/// `AGENTS.md`.
+///
+/// A context file is not a memory: it has no history here, so Lukasa cannot undo the addition. Agents load all of the
+/// file by themselves.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

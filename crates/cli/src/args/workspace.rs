@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use engine::WorkspaceId;
 
-/// List or remove the workspaces of this host
+/// List or remove the workspaces of this machine
 ///
 /// A workspace holds the memories of one git worktree, or of one `--workspace-id`. Without an action,
 /// all workspaces are listed.

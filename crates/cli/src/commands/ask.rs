@@ -36,7 +36,7 @@ pub(crate) fn require_consent(
     let back = match command {
         "undo" => "`lukasa log` lists the changes",
         "pending reject --all" => "`lukasa pending` lists the proposals",
-        _ => "`lukasa undo` takes it back",
+        _ => "`lukasa undo` undoes it",
     };
     Err(Failure::usage(format!("`lukasa {command}` {does}, and needs `-y` {why}"))
         .help(format!("run `lukasa {command} -y` to skip the question; {back}")))

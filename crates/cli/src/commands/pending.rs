@@ -259,7 +259,7 @@ async fn confirm_all(
 ) -> Result<Option<Vec<ProposalId>>, Failure> {
     let (command, does, word) = match verb {
         Verb::Accept => ("pending accept --all", "changes memories", "Accept"),
-        Verb::Reject => ("pending reject --all", "cannot be taken back", "Reject"),
+        Verb::Reject => ("pending reject --all", "cannot be undone", "Reject"),
     };
     ask::require_consent(app, chosen.consent, command, does)?;
     let mut waiting = all(app, memories).await?;

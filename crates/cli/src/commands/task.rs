@@ -220,7 +220,7 @@ fn done_text(task: &Task, result: &TaskResult) -> String {
     let mut text = TextBuffer::default();
     text.add(&result_text(result));
     if !result.scopes.is_empty() {
-        text.line(format_args!("`lukasa undo --task {}` takes it back", task.id));
+        text.line(format_args!("`lukasa undo --task {}` undoes it", task.id));
     }
     text.into_string().trim_end().to_owned()
 }

@@ -38,12 +38,12 @@ fn the_help_lists_the_commands() {
 
     Context:
       context      Show the context that a model gets here
-      hot          List memories included in full, most used first
+      hot          List the hot set: memories included in full, pinned first, then the most used
       pin          Pin memories, which keeps them in the context of agents
       unpin        Unpin memories
       save         Add a fact to a context file, such as `AGENTS.md`
       trust        Trust a folder, so that models get its context files and memories
-      accept       Review memories and accept them as trusted
+      accept       Accept unreviewed memories as trusted
 
     History:
       log          List changes, newest first
@@ -59,7 +59,7 @@ fn the_help_lists_the_commands() {
       doctor       Check the store and repair it
       import       Import memories from another product or a folder
       export       Export memories
-      workspace    List or remove the workspaces of this host
+      workspace    List or remove the workspaces of this machine
 
     Serve:
       ui           Open the web page that shows and edits memories
@@ -91,14 +91,14 @@ fn the_help_lists_the_flags_after_the_commands() {
 
     Location:
           --project <DIR>         Use the project that contains DIR
-          --project-root <PLACE>  Place of project memories: `repo` in the checkout, `host` on this host
-                                  only [possible values: repo, host]
+          --project-root <PLACE>  Place of project memories: `repo` in the checkout, `host` on this
+                                  machine only [possible values: repo, host]
           --workspace-id <ID>     Use this workspace instead of that of the git worktree
           --flat <DIR>            Mount one folder at `/memories` instead of the three scopes
 
     Output:
-          --json          Print JSON: one value, or one value per line for `log`, `grep`, `events`,
-                          `demo`
+          --json          Print JSON: one value, or one value per line for `log`, `grep`, `recall`,
+                          `events`, `demo`
           --color <WHEN>  When to use color; `always` also colors and aligns piped output [default:
                           auto] [possible values: auto, always, never]
           --no-pager      Do not use a pager

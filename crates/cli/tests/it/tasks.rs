@@ -26,7 +26,7 @@ fn a_text_goes_to_its_place_and_is_undone_as_one_change() {
     --- stderr
     Saved to the global memories: 1 new, 0 updated, 0 known already.
       added global/user/keep-bees.md: I keep bees
-    `lukasa undo --task remember-<id>` takes it back
+    `lukasa undo --task remember-<id>` undoes it
     ");
     assert_eq!(place.run_ok(&["ls"]).lines().count(), 1);
     let task = ended.stderr.split('`').nth(1).unwrap().rsplit_once(' ').unwrap().1.to_owned();

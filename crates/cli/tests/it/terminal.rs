@@ -207,7 +207,7 @@ fn the_removals_of_a_task_are_shown_before_it_runs() {
     Forget 1 entry? [y/N] y
     Forgot 1 memory entry.
       global/a.md: I drink tea
-    `lukasa undo --task forget-<id>` takes it back
+    `lukasa undo --task forget-<id>` undoes it
     ");
     assert_eq!(place.view("global/a.md"), "- I keep bees\n");
     // If several entries fit, the person chooses.
@@ -229,7 +229,7 @@ fn the_removals_of_a_task_are_shown_before_it_runs() {
     Forget which one? [1-2, or nothing] 2
     Forgot 1 memory entry.
       global/pier.md: The gate is green
-    `lukasa undo --task forget-<id>` takes it back
+    `lukasa undo --task forget-<id>` undoes it
     ");
     assert_eq!(place.view("global/pier.md"), "- The gate opens at six\n");
     // Without removals there is no question.

@@ -166,7 +166,7 @@ const scenarios = {
     await page.getByText('3 changes in 3 memories').waitFor();
     await page.getByRole('button', { name: /^Undo all of/ }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('This takes back 3 changes in 3 memories').waitFor();
+    await dialog.getByText('This undoes 3 changes in 3 memories').waitFor();
     await dialog.getByText('- its own').waitFor();
     assert.match(run('view', 'global/mine.md'), /its own/, 'looking changes nothing');
     await dialog.getByRole('button', { name: 'Undo all' }).click();
@@ -182,7 +182,7 @@ const scenarios = {
     await page.getByRole('link', { name: 'History' }).click();
     await page.getByRole('button', { name: 'Undo a span of time' }).click();
     await dialog.getByLabel('From').fill('2020-01-01T00:00');
-    await dialog.getByText(/^This takes back \d+ changes in 3 memories/).waitFor();
+    await dialog.getByText(/^This undoes \d+ changes in 3 memories/).waitFor();
     await dialog.getByRole('button', { name: 'Undo all' }).click();
     await page.getByText(/\d changes undone/).waitFor();
     assert.doesNotMatch(run('ls'), /\.md/);

@@ -59,9 +59,9 @@ impl Client {
         self.value(ApiCall::post(&format!("/v1/sessions/{id}/resets"))).await
     }
 
-    /// Returns the memories that match a question, with the reason for each; an empty text if none does.
-    pub async fn recall(&self, question: &str) -> Result<RecalledBlock, ClientError> {
-        let call = ApiCall::get("/v1/recall").query("q", Some(question));
+    /// Returns the memories that match a prompt, with the reason for each; an empty text if none does.
+    pub async fn recall(&self, prompt: &str) -> Result<RecalledBlock, ClientError> {
+        let call = ApiCall::get("/v1/recall").query("q", Some(prompt));
         self.value(self.workspace_call(call)).await
     }
 

@@ -191,7 +191,7 @@ async fn undo_several(
         (Some(ids), None, None, None, None) => {
             let (named, max) = (ids.len(), HTTP_BATCH_MAX);
             return Err(ErrorResponse::invalid_arguments(format!(
-                "{named} changes are named, and at most {max} are taken back at once"
+                "{named} changes are named, and at most {max} are undone at once"
             )));
         }
         (None, Some(task), None, None, None) => UndoTarget::Task(task),
@@ -222,7 +222,7 @@ struct RunListParams {
     max: Option<usize>,
 }
 
-/// List the runs: the changes of each task or session as one item, latest first.
+/// List changes grouped by task or session, latest first.
 ///
 /// Changes that name neither a task nor a session are listed only by `/v1/changes`.
 #[utoipa::path(

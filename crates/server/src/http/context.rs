@@ -29,11 +29,11 @@ pub(super) fn routes() -> Routes {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct RecallParams {
-    /// The question, in any words.
+    /// The prompt, in any words.
     q: String,
 }
 
-/// Find the memories that fit a question.
+/// Find the memories that fit a prompt.
 ///
 /// The answer has the text that a model would be shown, and for each memory in it the reason why it fits. If
 /// nothing fits, the text and the list are empty.

@@ -20,9 +20,9 @@ pub(super) fn render(value: &Value, codes: &[ErrorCode]) -> String {
     page.add(&format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\
-         <h1>{0} {1}</h1><p>{2}</p><p>Every request but <code>GET /health</code> needs \
-         <code>Authorization: Bearer TOKEN</code>; <code>lukasa token</code> prints the token. The \
-         same for programs: <code>/openapi.json</code>.</p>",
+         <h1>{0} {1}</h1><p>{2}</p><p>Every request needs <code>Authorization: Bearer TOKEN</code>; \
+         <code>lukasa token</code> prints the token. Exceptions are <code>GET /health</code> without a query, \
+         the files of the page, and its login. The same for programs: <code>/openapi.json</code>.</p>",
         escaped(text(&value["info"]["title"])),
         escaped(text(&value["info"]["version"])),
         with_code_marks(text(&value["info"]["description"])),

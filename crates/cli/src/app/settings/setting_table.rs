@@ -178,7 +178,7 @@ const TOP: &[KnownSetting] = &[
     text(
         "memory_review_model",
         "\"\"",
-        "model of reviews, such as \"ollama/NAME\"; \"\" for that of [models]",
+        "model of reviews, such as \"ollama/NAME\"; \"\" for `review` of [models]",
     )
     .only_in_file(),
     number(
@@ -308,8 +308,9 @@ pub(crate) fn help() -> String {
         }
         for KnownSetting { key, shown, kind, meaning, .. } in table.settings {
             let others = match kind {
-                ValueKind::Choice([_, others @ ..]) if !others.is_empty() => {
-                    let others: Vec<_> = others.iter().map(|word| format!("\"{word}\"")).collect();
+                ValueKind::Choice(words) if words.len() > 1 => {
+                    let others = words.iter().map(|word| format!("\"{word}\""));
+                    let others: Vec<_> = others.filter(|word| word != shown).collect();
                     format!("or {}: ", others.join(", "))
                 }
                 _ => String::new(),

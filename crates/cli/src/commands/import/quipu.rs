@@ -1,7 +1,7 @@
 //! `lukasa import` of a Quipu home or checkout: its memories as one change, and their pins and usage beside it.
 //!
 //! The database of the home is read through a private copy. Pins and usage are no part of a change, here as in Quipu:
-//! they are added after it, and go with the memories when the change is taken back. Importing again adds nothing twice.
+//! they are added after it, and go with the memories when the change is undone. Importing again adds nothing twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
