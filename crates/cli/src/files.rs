@@ -118,6 +118,11 @@ pub(crate) fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
+/// Checks whether a path is a regular file that is not empty.
+pub(crate) fn has_content(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+}
+
 /// Returns the missing folders above a file, deepest first.
 pub(crate) fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let folders = path.ancestors().skip(1);
@@ -301,8 +306,13 @@ fn walk(folder: &Path, prefix: &str, depth: usize, source: &mut ImportSource) ->
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_unstable_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let shown = format!("{prefix}{name}");
+        let name = entry.file_name();
+        let shown = format!("{prefix}{}", name.to_string_lossy());
+        let Ok(name) = name.into_string() else {
+            // Two such names may be shown alike, so one could take the other's records.
+            source.skipped.push((shown, "its name is not UTF-8"));
+            continue;
+        };
         if name.starts_with('.') {
             continue;
         }

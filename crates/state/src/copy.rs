@@ -63,8 +63,13 @@ impl Versions {
         if facts.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
         }
+        if !facts.is_file() {
+            return Err(not_a_file(database).into());
+        }
         let log = match fs::metadata(log_of(database)) {
-            Ok(facts) => Some(Version::of(&facts)),
+            Ok(facts) if facts.is_file() => Some(Version::of(&facts)),
+            // Opening a pipe or a device would wait, or copy without end.
+            Ok(_) => return Err(not_a_file(&log_of(database)).into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
@@ -118,6 +123,10 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+fn not_a_file(path: &Path) -> io::Error {
+    io::Error::other(format!("`{}` is not a regular file", path.display()))
 }
 
 /// Returns the path of the write-ahead log of a database.

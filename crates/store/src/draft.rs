@@ -237,14 +237,19 @@ impl Draft {
         by.trust = by.trust.min(source);
     }
 
-    /// Sets the origin of a drafted memory's text. A later edit of that memory clears it.
+    /// Sets the origin of a drafted memory's text, and returns it as set. A later edit of that memory clears it.
+    ///
+    /// Outside of a repository, text with trust `outside` is not withheld from models by its trust alone. There it is
+    /// set to await a review.
     pub async fn set_origin(
         &mut self,
         path: &MemoryPath,
-        origin: TextOrigin,
-    ) -> Result<(), StoreError> {
+        mut origin: TextOrigin,
+    ) -> Result<TextOrigin, StoreError> {
+        let in_repository = path.mount().is_some_and(|mount| self.memories.is_in_repository(mount));
+        origin.needs_review |= origin.trust == Trust::Outside && !in_repository;
         self.load(path).await?.origin = Some(origin);
-        Ok(())
+        Ok(origin)
     }
 
     /// Records the model that decided on the draft.

@@ -94,6 +94,11 @@ impl Memories {
         }
     }
 
+    /// Checks whether the memories of a mount are in a repository.
+    pub(crate) fn is_in_repository(&self, mount: Mount) -> bool {
+        self.repository_mount(mount).is_some()
+    }
+
     fn repository_mount(&self, mount: Mount) -> Option<&BoundMount> {
         self.mounts.iter().find(|bound| bound.mount == mount && bound.in_checkout)
     }

@@ -30,7 +30,11 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     if let ImportFormat::Auto | ImportFormat::Quipu = args.format {
         match files::quipu::find(&args.source, &quipu_homes()) {
             Some(source) => return quipu::run(app, args, &source).await,
-            None if args.format == ImportFormat::Quipu => return Err(no_quipu(args)),
+            None if args.format == ImportFormat::Quipu
+                || files::quipu::belongs_to_quipu(&args.source) =>
+            {
+                return Err(no_quipu(args));
+            }
             None => {}
         }
     }
@@ -88,9 +92,12 @@ fn no_quipu(args: &Import) -> Failure {
     if let Err(error) = files::real_path(source) {
         return Failure::file("read", source, &error);
     }
-    Failure::usage(format!("`{}` is neither a home nor a checkout of Quipu", source.display())).help(
-        "name a home such as ~/.quipu, a checkout with .quipu/memory, or one of their folders of memories",
-    )
+    let wrong = format!("`{}` is neither a known home nor a checkout of Quipu", source.display());
+    Failure::usage(wrong)
+        .help("name a home that QUIPU_HOME or the defaults of Quipu name, such as ~/.quipu, or the .quipu of a checkout")
+        .more_help(
+            "if it is a home of yours elsewhere, set QUIPU_HOME to it; if it is a plain folder, use `--format folder`",
+        )
 }
 
 fn format(args: &Import, files: &[SourceFile]) -> Format {

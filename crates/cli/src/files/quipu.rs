@@ -1,7 +1,7 @@
 //! The layout of a Quipu home or checkout, for the import. Quipu is the earlier name of this product.
 //!
-//! A home is recognized by its database or by the environment. A `.quipu` in a git checkout is never accepted as a home,
-//! unless the environment names it: a repository could contain one, with a forged database.
+//! Only a home that the environment names is accepted: `QUIPU_HOME`, or a default folder of Quipu. A cloned repository
+//! could contain a folder of the same layout, with a forged database that calls its texts trusted and pinned.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,15 +117,29 @@ pub(crate) fn find(path: &Path, known: &[QuipuHome]) -> Option<QuipuSource> {
     Some(QuipuSource { home, is_home: false, roots: vec![root] })
 }
 
-/// Returns the checkout that a path is, or whose `.quipu` or `.quipu/memory` it is.
+/// Returns the checkout that a path is, or whose `.quipu` or `.quipu/memory` it is. A folder that only contains `.quipu`
+/// has to be a git checkout: else it may be any folder of notes.
 fn checkout_at(path: &Path) -> Option<PathBuf> {
-    let folder = [path.join(FOLDER), path.to_owned()];
-    let folder = folder.iter().map(PathBuf::as_path).chain(path.parent());
-    let mut folders = folder.filter(|folder| folder.ends_with(FOLDER));
-    let found = folders.find(|folder| is_folder(folder) && is_folder(&folder.join(MEMORY)))?;
-    // Below `.quipu` only its memories are meant, and no folder among them.
-    let is_named = path.ends_with(FOLDER) || found.parent() == Some(path) || path.ends_with(MEMORY);
-    found.parent().filter(|_| is_named).map(Path::to_owned)
+    let inner = path.join(FOLDER);
+    let found = if path.ends_with(FOLDER) {
+        path
+    } else if path.ends_with(Path::new(FOLDER).join(MEMORY)) {
+        path.parent()?
+    } else {
+        fs::symlink_metadata(path.join(".git")).ok()?;
+        &inner
+    };
+    let has_memories = is_folder(found) && is_folder(&found.join(MEMORY));
+    found.parent().filter(|_| has_memories).map(Path::to_owned)
+}
+
+/// Checks whether a path belongs to Quipu by its name or content: it is in or below a folder `.quipu`, or has Quipu's
+/// database. Such a path is never imported as a plain folder, which would bypass the reviews.
+pub(crate) fn belongs_to_quipu(path: &Path) -> bool {
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_below = |path: &Path| path.components().any(|part| part.as_os_str() == FOLDER);
+    let databases = [real.join(DATABASE), real.join("state").join(DATABASE)];
+    is_below(path) || is_below(&real) || databases.iter().any(|file| file.is_file())
 }
 
 /// Returns the folder of Quipu in the checkout that a folder lies in, if memories are in it.
@@ -134,8 +148,8 @@ pub(crate) fn folder_in_checkout(folder: &Path) -> Option<PathBuf> {
     is_folder(&found.join(MEMORY)).then_some(found)
 }
 
-/// Tells whether a folder is at a path. A link to one is not: Quipu followed none there either, and a clone could lead an
-/// import to files elsewhere.
+/// Checks whether a path is a folder. A link to a folder is not: Quipu followed none there either, and a clone could
+/// lead an import to files elsewhere.
 fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
 }
@@ -145,26 +159,11 @@ fn with_real_paths(home: &QuipuHome) -> QuipuHome {
     QuipuHome { data: real(&home.data), state: real(&home.state), config: real(&home.config) }
 }
 
-/// Returns the home whose memories, or whose state, lie directly in a folder.
+/// Returns the known home whose memories, or whose state, are directly in a folder.
 fn home_at(folder: &Path, known: &[QuipuHome]) -> Option<QuipuHome> {
     let is_it = |home: &&QuipuHome| home.data == folder || home.state == folder;
     let has_any = |home: &&QuipuHome| home.database().is_file() || home.data.join(MEMORY).is_dir();
-    if let Some(home) = known.iter().filter(is_it).find(has_any) {
-        return Some(home.clone());
-    }
-    let in_one = QuipuHome::in_one(folder.to_owned());
-    if in_one.database().is_file() && !is_in_repository(folder) {
-        return Some(in_one);
-    }
-    let above = folder.parent().filter(|_| folder.join(DATABASE).is_file())?;
-    let in_one = QuipuHome::in_one(above.to_owned());
-    (in_one.state == folder && !is_in_repository(above)).then_some(in_one)
-}
-
-/// Tells whether a folder is the `.quipu` of a git checkout.
-fn is_in_repository(folder: &Path) -> bool {
-    let above = folder.parent().filter(|_| folder.ends_with(FOLDER));
-    above.is_some_and(|checkout| fs::symlink_metadata(checkout.join(".git")).is_ok())
+    known.iter().filter(is_it).find(has_any).cloned()
 }
 
 /// Returns the single root of a home that a path is, with or without its last part `memory`.

@@ -234,23 +234,82 @@ fn a_checkout_goes_to_its_project_and_what_nobody_reviewed_stays_unreviewed() {
 }
 
 #[test]
-fn a_home_in_a_repository_is_no_home_and_a_checkout_without_one_is_unreviewed() {
+fn a_home_is_accepted_only_where_the_environment_names_it() {
     let old = furnished();
-    let elsewhere = old.place.checkout().join("clone");
-    fs::create_dir_all(elsewhere.join(".git")).unwrap();
-    fs::rename(old.home(), elsewhere.join(".quipu")).unwrap();
-    let (status, value) = old.value(&["clone"]);
+    let clone = old.place.checkout().join("clone");
+    fs::create_dir_all(clone.join(".git")).unwrap();
+    fs::rename(old.home(), clone.join(".quipu")).unwrap();
+    // A checkout of another project is imported only where the person says.
+    assert_eq!(old.import(&["clone"]).status, 2);
+    let (status, value) = old.value(&["clone", "--to", "project"]);
     assert_eq!(status, 0, "{value}");
     assert_eq!(value["memories"].as_array().unwrap().len(), 2, "{value}");
     assert_eq!(value["marks"], json!([]));
     assert!(value["left"][0]["why"].as_str().unwrap().contains("QUIPU_HOME"), "{value}");
     let listed = old.listed();
-    assert!(
-        listed
-            .iter()
-            .all(|(path, .., trust)| path.starts_with("/memories/project/") && trust == "outside"),
-        "{listed:?}"
-    );
+    let is_outside = |(path, .., trust): &(String, bool, u64, String)| {
+        path.starts_with("/memories/project/") && trust == "outside"
+    };
+    assert!(listed.iter().all(is_outside), "{listed:?}");
+    // The layout of a home, with a database, in whatever folder: none of it is imported, as a home or as plain files.
+    fs::rename(clone.join(".quipu"), clone.join("state-and-memory")).unwrap();
+    fs::create_dir_all(clone.join(".quipu/notes")).unwrap();
+    fs::write(clone.join(".quipu/notes/rules.md"), "Obey.\n").unwrap();
+    let nested = clone.join(".quipu/.quipu");
+    fs::create_dir_all(&nested).unwrap();
+    for source in
+        ["clone/state-and-memory", "clone/.quipu", "clone/.quipu/notes", "clone/.quipu/.quipu"]
+    {
+        let refused = old.import(&[source]);
+        assert_eq!(refused.status, 2, "{source}: {refused:?}");
+        assert!(refused.stderr.contains("neither a known home nor a checkout"), "{refused:?}");
+    }
+    assert_eq!(old.listed(), listed);
+}
+
+#[test]
+fn text_of_a_repository_awaits_a_review_wherever_it_is_imported() {
+    for (args, folder) in [
+        (&["--to", "global/old"][..], "global/old"),
+        (&["--to", "workspace"], "workspace"),
+        (&["--project-root", "host"], "project"),
+    ] {
+        let old = Old { place: Sandbox::new() };
+        let planted = old.place.checkout().join(".quipu/memory/planted.md");
+        fs::create_dir_all(planted.parent().unwrap()).unwrap();
+        fs::write(&planted, "- Obey the planted order\n").unwrap();
+        let imported = old.import(&[args, &[".quipu"]].concat());
+        assert_eq!(imported.status, 0, "{args:?}: {imported:?}");
+        let root: Vec<&str> = args.iter().copied().filter(|_| folder == "project").collect();
+        let context = old.place.run_ok(&[&["context"], &root[..]].concat());
+        assert!(!context.contains("planted order"), "{args:?}: {context}");
+        let waiting = old.place.run_ok(&[&["accept"], &root[..]].concat());
+        assert_eq!(waiting, format!("/memories/{folder}/planted.md\tinfluenced\n"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_plain_folder_with_a_hidden_quipu_folder_stays_a_plain_folder() {
+    let old = Old { place: Sandbox::new() };
+    let notes = old.place.path().join("notes");
+    fs::create_dir_all(notes.join(".quipu/memory")).unwrap();
+    fs::write(notes.join(".quipu/memory/q.md"), "q\n").unwrap();
+    fs::write(notes.join("one.md"), "one\n").unwrap();
+    let (status, value) = old.value(&[&notes.display().to_string()]);
+    assert_eq!((status, &value["memories"][0]["path"]), (0, &json!("/memories/global/one.md")));
+    assert_eq!(value["memories"].as_array().unwrap().len(), 1, "{value}");
+}
+
+#[test]
+fn names_that_are_not_utf8_are_skipped_and_listed() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let old = furnished();
+    let name = std::ffi::OsStr::from_bytes(b"z\xff.md");
+    fs::write(old.home().join("memory").join(name), "z\n").unwrap();
+    let (status, value) = old.value(&[&old.home().display().to_string()]);
+    assert_eq!(status, 1, "{value}");
+    let skipped = value["skipped"].as_array().unwrap();
+    assert!(skipped.iter().any(|one| one["why"] == "its name is not UTF-8"), "{value}");
 }
 
 #[test]
@@ -270,18 +329,15 @@ fn a_link_in_a_checkout_leads_nowhere() {
 }
 
 #[test]
-fn memories_come_without_a_state_that_cannot_be_read() {
+fn a_home_whose_database_cannot_be_read_is_not_imported() {
     let check = |spoil: &dyn Fn(&Old), expected: &str| {
         let old = furnished();
         spoil(&old);
         let before = files(&old.home());
-        let (status, value) = old.value(&[&old.home().display().to_string()]);
-        assert_eq!(status, 1, "{value}");
-        assert_eq!(value["memories"].as_array().unwrap().len(), 4, "{value}");
-        assert_eq!(value["marks"], json!([]));
-        let skipped = value["skipped"].as_array().unwrap();
-        let state = skipped.iter().find(|one| one["is_loss"] == true).unwrap();
-        assert!(state["why"].as_str().unwrap().contains(expected), "{state}");
+        let refused = old.import(&[&old.home().display().to_string()]);
+        assert_eq!(refused.status, 6, "{refused:?}");
+        assert!(refused.stderr.contains(expected), "{refused:?}");
+        assert_eq!(old.place.run_ok(&["ls"]), "");
         assert_eq!(files(&old.home()), before, "it is only read");
         assert_eq!(fs::read_dir(old.place.temporary()).unwrap().count(), 0);
     };
@@ -300,14 +356,38 @@ fn memories_come_without_a_state_that_cannot_be_read() {
 }
 
 #[test]
+fn without_a_database_every_memory_of_a_home_awaits_a_review() {
+    for is_empty in [false, true] {
+        let old = furnished();
+        for end in ["", "-wal", "-shm"] {
+            let file = old.home().join(format!("state/quipu.db{end}"));
+            if file.exists() {
+                fs::remove_file(file).unwrap();
+            }
+        }
+        if is_empty {
+            fs::write(old.database(), "").unwrap();
+        }
+        let (status, value) = old.value(&[&old.home().display().to_string()]);
+        assert_eq!((status, &value["marks"]), (0, &json!([])), "{value}");
+        let why = value["left"][0]["why"].as_str().unwrap();
+        assert!(why.contains("all memories await your review"), "{value}");
+        let waiting = old.place.run_ok(&["accept"]);
+        assert_eq!(waiting.lines().count(), 4, "{waiting}");
+        assert!(!old.place.run_ok(&["context"]).contains("Likes tea"));
+    }
+}
+
+#[test]
 fn what_is_no_quipu_is_named() {
     let place = Sandbox::new();
     fs::create_dir(place.checkout().join("notes")).unwrap();
     insta::assert_snapshot!(place.run(&["import", "notes", "--format", "quipu"]).shown(), @"
     status 2
     --- stderr
-    error: `notes` is neither a home nor a checkout of Quipu
-      help: name a home such as ~/.quipu, a checkout with .quipu/memory, or one of their folders of memories
+    error: `notes` is neither a known home nor a checkout of Quipu
+      help: name a home that QUIPU_HOME or the defaults of Quipu name, such as ~/.quipu, or the .quipu of a checkout
+      help: if it is a home of yours elsewhere, set QUIPU_HOME to it; if it is a plain folder, use `--format folder`
     ");
     insta::assert_snapshot!(place.run(&["import", "nowhere", "--format", "quipu"]).shown(), @"
     status 1

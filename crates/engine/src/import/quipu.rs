@@ -11,6 +11,9 @@ use super::{NoText, SourceFile};
 #[cfg(test)]
 mod tests;
 
+/// Name of the index that Quipu generated in its folders.
+const LIST_NAME: &str = "MEMORY.md";
+
 /// First line of the index that Quipu generated in its folders.
 const LIST_MARK: &str =
     "<!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->";
@@ -19,7 +22,7 @@ const LIST_MARK: &str =
 pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
     for file in files {
         match text_of(file) {
-            Ok(text) if is_list(text) => {
+            Ok(text) if file.path == LIST_NAME && is_list(text) => {
                 planner.skip(&file.path, "is a listing that Quipu wrote by itself");
             }
             Ok(text) => planner.add(&file.path, text, &file.path),

@@ -66,8 +66,12 @@ async fn a_text_is_trusted_as_its_origin_says_and_never_more_than_its_writer() {
     assert_eq!(memories.trust_levels(&texts).await.unwrap(), expected);
     let waiting = memories.pending_reviews().await.unwrap();
     let waiting: Vec<_> = waiting.iter().map(|one| (one.path.to_string(), one.reason)).collect();
-    let expected =
-        [(review.to_owned(), Unreviewed::Background), (waits.to_owned(), Unreviewed::Influenced)];
+    // Outside of a repository, text with trust `outside` awaits a review too.
+    let expected = [
+        (outside.to_owned(), Unreviewed::Influenced),
+        (review.to_owned(), Unreviewed::Background),
+        (waits.to_owned(), Unreviewed::Influenced),
+    ];
     assert_eq!(waiting, expected);
 }
 

@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use engine::import::{self, Format, ImportPlan, PlannedMemory, SkippedSource};
-use engine::quipu_state::{OldState, ScopeRecords, read_state};
+use engine::quipu_state::{OldState, read_state};
 use engine::{CallContext, DryRun, ImportRejection, Memories, StoreError, TextOrigin};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::clock::Timestamp;
 use memory::command::CommandError;
 use memory::context_file::{HOST_NAMES, NAMES_DEFAULT};
+use memory::error_code::MemoryErrorCode;
 use memory::path::{MemoryPath, RelativePath};
 use serde_json::json;
 use state::UsageRow;
@@ -66,15 +67,20 @@ pub(super) async fn run(app: &App, args: &Import, source: &QuipuSource) -> Resul
     let provenance = Provenance::new(Actor::Person, Trust::Imported, "import:quipu");
     let memories = with_allowed_rules(app.memories_of(provenance), &args.allow_rules)?;
     let mut outcome = Outcome::default();
-    let old = old_state(app, source, &memories, &mut outcome).await;
-    let roots = plan_roots(app, args, source, (&memories, &old), &mut outcome)?;
+    // The files are read before the database, which has a record of each text before its file is written. In the other
+    // order, a text that an agent writes in between would have none, and its review would be lost.
+    let read = source.roots.iter().map(read_root).collect::<Result<Vec<_>, _>>()?;
+    let old = old_state(app, source, &memories, &mut outcome).await?;
+    let roots = plan_roots(app, args, (source, read), (&memories, &old), &mut outcome)?;
     if source.is_home {
-        add_marks_of_project(source, (&memories, &old), &mut outcome).await?;
+        let no_records = OldState::default();
+        let old = old.as_ref().unwrap_or(&no_records);
+        add_marks_of_project(source, (&memories, old), &mut outcome).await?;
         if let Some(home) = &source.home {
             let checkout = app.binding.project_dir.as_deref().and_then(folder_in_checkout);
             let checkout = checkout.filter(|folder| *folder != home.data);
             outcome.not_imported.extend(checkout.as_deref().map(of_checkout));
-            outcome.not_imported.extend(not_imported_from(home, &old)?);
+            outcome.not_imported.extend(not_imported_from(home, old)?);
         }
     }
     let mut draft = memories.draft(ChangeKind::Import, CallContext::default());
@@ -105,21 +111,22 @@ fn unmarked(error: StoreError, change: Option<ChangeId>) -> Failure {
     }
 }
 
-/// Reads the state beside the memories. What cannot be read is reported, and nothing of it is taken over.
+/// Reads the records of the home. Without a database, no text counts as reviewed. One that exists and cannot be read
+/// ends the import of a home: its texts would lose the reviews that they await.
 async fn old_state(
     app: &App,
     source: &QuipuSource,
     memories: &Memories,
     outcome: &mut Outcome,
-) -> OldState {
+) -> Result<Option<OldState>, Failure> {
     let database =
-        source.home.as_ref().map(QuipuHome::database).filter(|path| files::is_file(path));
+        source.home.as_ref().map(QuipuHome::database).filter(|path| files::has_content(path));
     let Some(database) = database else {
-        let why = "no database of Quipu was found, so pins, usage and reviews are not known; QUIPU_HOME names its home";
+        let why = "no database of Quipu was found, so pins and usage are not known, and all memories await your review; QUIPU_HOME names its home";
         outcome
             .not_imported
             .push(NotImported { source: "quipu.db".to_owned(), why: why.to_owned() });
-        return OldState::default();
+        return Ok(None);
     };
     let of_roots = source.roots.iter().filter_map(|root| root.scope.identity());
     let of_mounts = memories.roots().into_iter().map(|key| key.identity);
@@ -132,34 +139,46 @@ async fn old_state(
         read.map_err(|error| chain(&error))
     };
     let read = app.wait_with_progress("reading the state of Quipu", read).await;
-    read.unwrap_or_else(|error| {
-        let why = format!("pins, usage and reviews cannot be taken over: {error}");
-        let source = database.display().to_string();
-        outcome.skipped.push(SkippedSource { source, reason: why, is_loss: true });
-        OldState::default()
-    })
+    let error = match read {
+        Ok(old) => return Ok(Some(old)),
+        Err(error) => error,
+    };
+    let shown = database.display().to_string();
+    let is_checkout = |root: &QuipuRoot| matches!(root.scope, QuipuScope::Checkout(_));
+    if !source.roots.iter().all(is_checkout) {
+        let failure = Failure::new(
+            MemoryErrorCode::StorageFailed,
+            format!("cannot read the database `{shown}` of Quipu: {error}"),
+        );
+        return Err(
+            failure.help("nothing was imported, since it says which memories await a review")
+        );
+    }
+    let why = format!(
+        "pins, usage and reviews are not known, so all memories await your review: {error}"
+    );
+    outcome.skipped.push(SkippedSource { source: shown, reason: why, is_loss: true });
+    Ok(None)
 }
 
 /// Plans each folder of memories that has a place here; the others are left where they are.
 fn plan_roots(
     app: &App,
     args: &Import,
-    source: &QuipuSource,
-    (memories, old): (&Memories, &OldState),
+    (source, read): (&QuipuSource, Vec<files::ImportSource>),
+    (memories, old): (&Memories, &Option<OldState>),
     outcome: &mut Outcome,
 ) -> Result<Vec<PlannedRoot>, Failure> {
     let mut roots = Vec::new();
-    for root in &source.roots {
+    for (root, read) in source.roots.iter().zip(read) {
         let is_main = !source.is_home || root.scope == QuipuScope::Global;
-        let target = if is_main {
-            Some(target_of(app, args.to.as_deref().unwrap_or(default_target(&root.scope)))?)
-        } else {
-            scope_here(memories, &root.scope)
+        let target = match &args.to {
+            Some(to) if is_main => Some(target_of(app, to)?),
+            None if root.scope == QuipuScope::Global => Some(target_of(app, "global")?),
+            None if is_main => Some(own_scope(memories, root)?),
+            Some(_) | None => scope_here(memories, &root.scope),
         };
-        let read = files::read_source(&root.folder)
-            .map_err(|error| Failure::file("read", &root.folder, &error))?;
-        let records = root.scope.identity().map(|identity| old.scope(&identity));
-        let known = known_files(&read, &root.scope, &records.unwrap_or_default());
+        let known = known_files(&read, &root.scope, old.as_ref());
         let ImportPlan { memories: planned, skipped } = import::plan(Format::Quipu, read.files);
         let Some(target) = target else {
             outcome.not_imported.extend(elsewhere(root, planned.len()));
@@ -185,13 +204,18 @@ fn plan_roots(
     Ok(roots)
 }
 
-/// Returns the scope that memories go to if the person names none: the one that they are from.
-const fn default_target(scope: &QuipuScope) -> &'static str {
-    match scope {
-        QuipuScope::Global => "global",
-        QuipuScope::Project(_) | QuipuScope::Checkout(_) => "project",
-        QuipuScope::Workspace(..) => "workspace",
-    }
+fn read_root(root: &QuipuRoot) -> Result<files::ImportSource, Failure> {
+    files::read_source(&root.folder).map_err(|error| Failure::file("read", &root.folder, &error))
+}
+
+/// Returns the scope of the same project or workspace here. Memories of another one are imported only where the person
+/// says.
+fn own_scope(memories: &Memories, root: &QuipuRoot) -> Result<MemoryPath, Failure> {
+    scope_here(memories, &root.scope).ok_or_else(|| {
+        let folder = root.folder.display();
+        Failure::usage(format!("`{folder}` has the memories of another project or workspace"))
+            .help("run the import in its checkout, or name a scope or folder with `--to`")
+    })
 }
 
 /// Returns the scope that is mounted here for the same project or workspace, if one is.
@@ -207,9 +231,12 @@ fn scope_here(memories: &Memories, scope: &QuipuScope) -> Option<MemoryPath> {
 fn known_files(
     read: &files::ImportSource,
     scope: &QuipuScope,
-    records: &ScopeRecords,
+    old: Option<&OldState>,
 ) -> HashMap<String, FileRecord> {
-    let travels = matches!(scope, QuipuScope::Checkout(_));
+    // Without records, a text may have come from anywhere, as one of a repository may.
+    let travels = matches!(scope, QuipuScope::Checkout(_)) || old.is_none();
+    let identity = scope.identity();
+    let records = old.zip(identity).map(|(old, identity)| old.scope(&identity)).unwrap_or_default();
     let marks: HashMap<_, _> =
         records.marks().iter().map(|mark| (mark.path.as_str(), mark)).collect();
     let known = |file: &import::SourceFile| {
@@ -291,7 +318,7 @@ async fn enter_root(
         match engine::import_memory(memories, draft, &target, one).await {
             Ok(path) => {
                 let Some(FileRecord { origin, mark }) = file else { continue };
-                draft.set_origin(&path, *origin).await?;
+                *origin = draft.set_origin(&path, *origin).await?;
                 notes.extend(notes_of(*origin));
                 // A text that is cut in parts has its mark once.
                 outcome.marks.extend(mark.take().map(|mark| (path.clone(), mark)));
@@ -300,7 +327,12 @@ async fn enter_root(
             Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(not) => {
                 let is_there = matches!(not, ImportRejection::AlreadyExists);
-                let mark = file.filter(|_| is_there).and_then(|file| file.mark.take());
+                // A pin would show a text that awaits a review in Quipu.
+                let is_reviewed = |file: &&mut FileRecord| {
+                    !file.origin.needs_review && file.origin.trust != Trust::Outside
+                };
+                let file = file.filter(|file| is_there && is_reviewed(file));
+                let mark = file.and_then(|file| file.mark.take());
                 outcome.marks.extend(at.zip(mark));
                 outcome.skipped.push(SkippedSource {
                     source,
@@ -320,7 +352,7 @@ fn below(target: &MemoryPath, relative: &str) -> Option<MemoryPath> {
 
 fn notes_of(origin: TextOrigin) -> Option<String> {
     let note = match (origin.needs_review, origin.trust) {
-        (true, _) => "waits for your review, as it did in Quipu; see `lukasa pending`",
+        (true, _) => "awaits your review; see `lukasa pending`",
         (false, Trust::Outside) => "no review of it is known; it may have come with the repository",
         (false, _) => return None,
     };
