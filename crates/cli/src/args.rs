@@ -566,7 +566,7 @@ pub(crate) struct Doctor {
 /// The import is one change, which `lukasa undo` undoes. Existing memories are never overwritten.
 ///
 /// A home or checkout of Quipu, the earlier name of this program, is imported with pins, usage and modification times.
-/// The home must be one that QUIPU_HOME or a default of Quipu names.
+/// The home must be one that `QUIPU_HOME` or a default of Quipu names.
 /// Memories of other projects and workspaces are listed with the place to import them. The database of Quipu is only
 /// read, even while Quipu runs. History, tasks, sessions and runs are not imported; settings and trusted folders are
 /// listed.
