@@ -10,16 +10,16 @@
 //!
 //! ```
 //! # async fn example(folder: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
-//! use lukasa_engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
-//! use memory::command::{Command, Reply};
+//! use lukasa_engine::{BaseFolders, BindingRequest, CallContext, Caller, Config, Engine};
+//! use memory::command::{MemoryCommand, Reply};
 //! use memory::path::{Layout, MemoryPath};
 //!
-//! let folders = Folders { data: folder.clone(), state: folder.join("state") };
+//! let folders = BaseFolders { data: folder.clone(), state: folder.join("state") };
 //! let engine = Engine::open(Config::new(folders))?;
 //! let memories = engine.memories(&BindingRequest::default(), Caller::person("example"));
 //! let path = MemoryPath::parse("/memories/global/tea.md", Layout::Scoped)?;
 //! let file_text = "- Darjeeling, no milk\n".to_owned();
-//! match memories.apply(Command::Create { path, file_text }, &Call::default()).await? {
+//! match memories.apply(MemoryCommand::Create { path, file_text }, &CallContext::default()).await? {
 //!     Reply::Done { text, .. } => println!("{text}"),
 //!     Reply::Refused(refusal) => return Err(refusal.into()),
 //! }
