@@ -184,7 +184,7 @@ pub enum ImportRejection {
     Path(String),
     /// A memory with the same text exists at the path.
     #[error("it exists already")]
-    AlreadyExists,
+    AlreadyExists(MemoryPath),
     /// A memory with another text exists at the path.
     #[error("{0} exists with another text")]
     DifferentText(MemoryPath),
@@ -215,7 +215,7 @@ pub async fn import_memory(
     let path = join_below(target, &planned.path).map_err(ImportRejection::Path)?;
     match memories.read(&path).await {
         Ok(existing) if existing.text == planned.text => {
-            return Err(ImportRejection::AlreadyExists);
+            return Err(ImportRejection::AlreadyExists(path));
         }
         Ok(_) => return Err(ImportRejection::DifferentText(path)),
         Err(error) if error.code() == MemoryErrorCode::NotFound => {}

@@ -3,7 +3,7 @@
 mod quipu;
 
 use engine::import::{self, Format, ImportPlan, SkippedSource, SourceFile};
-use engine::{ImportRejection, StoreError};
+use engine::{ImportRejection, Memories, StoreError};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::command::CommandError;
 use memory::path::MemoryPath;
@@ -16,7 +16,7 @@ use crate::exit::{Failure, Status};
 use crate::files;
 use crate::render::progress::StepProgress;
 use crate::render::text::TextBuffer;
-use crate::render::{FAINT, GOOD, WARN, counted, sanitize, short_path};
+use crate::render::{FAINT, GOOD, OutputStyle, WARN, counted, sanitize, short_path};
 
 /// A memory that an import makes.
 struct ImportedEntry {
@@ -43,21 +43,11 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
         .map_err(|error| Failure::file("read", &args.source, &error))?;
     let format = format(args, &source.files);
     let ImportPlan { memories: planned, mut skipped } = import::plan(format, source.files);
-    let left_out = source.skipped.into_iter();
-    let left_out = left_out.map(|(source, why)| (source, why.to_owned()));
-    skipped.extend(left_out.map(|(source, why)| SkippedSource {
-        source,
-        reason: why,
-        is_loss: true,
-    }));
+    skipped.extend(unread_files(source.skipped));
     let origin = format!("import:{}", format_word(format));
     let provenance = Provenance::new(Actor::Person, Trust::Imported, &origin);
     let memories = with_allowed_rules(app.memories_of(provenance), &args.allow_rules)?;
-    let limit = memories.files_max();
-    if let (Some(mount), true) = (target.mount(), planned.len() > limit) {
-        // Whatever of it is there already: more than a scope holds does not fit. Said before any of it is worked on.
-        return Err(StoreError::from(CommandError::ScopeFull { mount, limit }).into());
-    }
+    check_room(&memories, &target, planned.len())?;
     let mut draft = memories.draft(ChangeKind::Import, call());
     let mut made = Vec::new();
     let mut steps = StepProgress::new("importing", planned.len(), app.shows_progress());
@@ -68,7 +58,7 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
             Ok(path) => made.push(ImportedEntry { path, source, notes }),
             Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(not) => {
-                let is_loss = !matches!(not, ImportRejection::AlreadyExists);
+                let is_loss = !matches!(not, ImportRejection::AlreadyExists(_));
                 skipped.push(SkippedSource { source, reason: skip_reason(&not), is_loss });
             }
         }
@@ -77,6 +67,26 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     let change =
         if args.dry_run { None } else { app.finish_write("writing", draft.commit()).await? };
     report(app, args, format, &ImportSummary { imported: made, skipped, change })
+}
+
+/// Returns the files of a source that were not read, each as a loss.
+fn unread_files(skipped: Vec<(String, &'static str)>) -> impl Iterator<Item = SkippedSource> {
+    skipped.into_iter().map(|(source, reason)| SkippedSource {
+        source,
+        reason: reason.to_owned(),
+        is_loss: true,
+    })
+}
+
+/// Checks that a scope can hold this number of memories at all, before any of them is written.
+fn check_room(memories: &Memories, target: &MemoryPath, count: usize) -> Result<(), Failure> {
+    let limit = memories.files_max();
+    match target.mount() {
+        Some(mount) if count > limit => {
+            Err(StoreError::from(CommandError::ScopeFull { mount, limit }).into())
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn target_of(app: &App, to: &str) -> Result<MemoryPath, Failure> {
@@ -158,15 +168,11 @@ fn report(
             .iter()
             .map(|one| json!({ "path": one.path.to_string(), "source": one.source, "notes": one.notes }))
             .collect();
-        let skipped: Vec<_> = skipped
-            .iter()
-            .map(|one| json!({ "source": one.source, "why": one.reason, "is_loss": one.is_loss }))
-            .collect();
         app.output.value(&json!({
             "format": format_word(format),
             "dry_run": args.dry_run,
             "memories": made,
-            "skipped": skipped,
+            "skipped": skipped_values(skipped),
             "change": change.map(|id| id.0),
         }))?;
         return Ok(status);
@@ -174,16 +180,9 @@ fn report(
     let look = app.output.style;
     let mut text = TextBuffer::default();
     for one in made {
-        let from = look.paint(FAINT, &format!("from {}", sanitize::line(&one.source)));
-        text.line(format_args!("{} {}  {from}", look.paint(GOOD, "+"), short_path(&one.path)));
-        for note in &one.notes {
-            text.line(format_args!("    {}", look.paint(FAINT, &sanitize::line(note))));
-        }
+        write_entry(&mut text, look, one);
     }
-    for one in skipped {
-        let (source, why) = (sanitize::line(&one.source), sanitize::line(&one.reason));
-        text.line(format_args!("{} {source}: {why}", look.paint(WARN, "skipped")));
-    }
+    write_skipped(&mut text, look, skipped);
     app.output.text(&text.into_string())?;
     let verb = if args.dry_run { "would import" } else { "imported" };
     let count = counted(made.len(), "memory", "memories");
@@ -198,4 +197,29 @@ fn report(
         ));
     }
     Ok(status)
+}
+
+/// Writes an imported memory with its source and notes.
+fn write_entry(text: &mut TextBuffer, style: OutputStyle, entry: &ImportedEntry) {
+    let from = style.paint(FAINT, &format!("from {}", sanitize::line(&entry.source)));
+    text.line(format_args!("{} {}  {from}", style.paint(GOOD, "+"), short_path(&entry.path)));
+    for note in &entry.notes {
+        write_note(text, style, note);
+    }
+}
+
+fn write_note(text: &mut TextBuffer, style: OutputStyle, note: &str) {
+    text.line(format_args!("    {}", style.paint(FAINT, &sanitize::line(note))));
+}
+
+fn write_skipped(text: &mut TextBuffer, style: OutputStyle, skipped: &[SkippedSource]) {
+    for one in skipped {
+        let (source, why) = (sanitize::line(&one.source), sanitize::line(&one.reason));
+        text.line(format_args!("{} {source}: {why}", style.paint(WARN, "skipped")));
+    }
+}
+
+fn skipped_values(skipped: &[SkippedSource]) -> Vec<serde_json::Value> {
+    let value = |one: &SkippedSource| json!({ "source": one.source, "why": one.reason, "is_loss": one.is_loss });
+    skipped.iter().map(value).collect()
 }

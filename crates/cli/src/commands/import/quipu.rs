@@ -11,14 +11,16 @@ use engine::quipu_state::{OldState, read_state};
 use engine::{CallContext, DryRun, ImportRejection, Memories, StoreError, TextOrigin};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::clock::Timestamp;
-use memory::command::CommandError;
 use memory::context_file::{HOST_NAMES, NAMES_DEFAULT};
 use memory::error_code::MemoryErrorCode;
-use memory::path::{MemoryPath, RelativePath};
+use memory::path::MemoryPath;
 use serde_json::json;
 use state::UsageRow;
 
-use super::{ImportedEntry, skip_reason, target_of};
+use super::{
+    ImportedEntry, check_room, skip_reason, skipped_values, target_of, unread_files, write_entry,
+    write_note, write_skipped,
+};
 use crate::app::{App, settings_file, with_allowed_rules};
 use crate::args::Import;
 use crate::commands::with_change;
@@ -29,7 +31,7 @@ use crate::files::quipu::{
 };
 use crate::render::progress::StepProgress;
 use crate::render::text::TextBuffer;
-use crate::render::{FAINT, GOOD, WARN, counted, sanitize, short_path, time};
+use crate::render::{GOOD, WARN, counted, sanitize, short_path, time};
 
 /// One folder of memories, planned.
 struct PlannedRoot {
@@ -71,7 +73,7 @@ pub(super) async fn run(app: &App, args: &Import, source: &QuipuSource) -> Resul
     // order, a text that an agent writes in between would have none, and its review would be lost.
     let read = source.roots.iter().map(read_root).collect::<Result<Vec<_>, _>>()?;
     let old = old_state(app, source, &memories, &mut outcome).await?;
-    let roots = plan_roots(app, args, (source, read), (&memories, &old), &mut outcome)?;
+    let roots = plan_roots(app, args, (source, read), (&memories, old.as_ref()), &mut outcome)?;
     if source.is_home {
         let no_records = OldState::default();
         let old = old.as_ref().unwrap_or(&no_records);
@@ -166,7 +168,7 @@ fn plan_roots(
     app: &App,
     args: &Import,
     (source, read): (&QuipuSource, Vec<files::ImportSource>),
-    (memories, old): (&Memories, &Option<OldState>),
+    (memories, old): (&Memories, Option<&OldState>),
     outcome: &mut Outcome,
 ) -> Result<Vec<PlannedRoot>, Failure> {
     let mut roots = Vec::new();
@@ -178,27 +180,18 @@ fn plan_roots(
             None if is_main => Some(own_scope(memories, root)?),
             Some(_) | None => scope_here(memories, &root.scope),
         };
-        let known = known_files(&read, &root.scope, old.as_ref());
+        let known = known_files(&read, &root.scope, old);
         let ImportPlan { memories: planned, skipped } = import::plan(Format::Quipu, read.files);
         let Some(target) = target else {
             outcome.not_imported.extend(elsewhere(root, planned.len()));
             continue;
         };
-        let left_out = read.skipped.into_iter();
-        let left_out = left_out.map(|(source, why)| SkippedSource {
-            source,
-            reason: why.to_owned(),
-            is_loss: true,
-        });
         let shown = |one: SkippedSource| SkippedSource {
             source: format!("{}/{}", root.shown, one.source),
             ..one
         };
-        outcome.skipped.extend(skipped.into_iter().chain(left_out).map(shown));
-        let limit = memories.files_max();
-        if let (Some(mount), true) = (target.mount(), planned.len() > limit) {
-            return Err(StoreError::from(CommandError::ScopeFull { mount, limit }).into());
-        }
+        outcome.skipped.extend(skipped.into_iter().chain(unread_files(read.skipped)).map(shown));
+        check_room(memories, &target, planned.len())?;
         roots.push(PlannedRoot { root: root.clone(), target, planned, known });
     }
     Ok(roots)
@@ -312,7 +305,6 @@ async fn enter_root(
     for one in planned {
         steps.step();
         let source = format!("{}/{}", root.shown, one.source);
-        let at = below(&target, &one.path);
         let mut notes = one.notes.clone();
         let file = known.get_mut(&one.source);
         match engine::import_memory(memories, draft, &target, one).await {
@@ -326,28 +318,21 @@ async fn enter_root(
             }
             Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(not) => {
-                let is_there = matches!(not, ImportRejection::AlreadyExists);
-                // A pin would show a text that awaits a review in Quipu.
-                let is_reviewed = |file: &&mut FileRecord| {
-                    !file.origin.needs_review && file.origin.trust != Trust::Outside
-                };
-                let file = file.filter(|file| is_there && is_reviewed(file));
-                let mark = file.and_then(|file| file.mark.take());
-                outcome.marks.extend(at.zip(mark));
-                outcome.skipped.push(SkippedSource {
-                    source,
-                    reason: skip_reason(&not),
-                    is_loss: !is_there,
-                });
+                let reason = skip_reason(&not);
+                let is_loss = !matches!(not, ImportRejection::AlreadyExists(_));
+                outcome.skipped.push(SkippedSource { source, reason, is_loss });
+                if let ImportRejection::AlreadyExists(path) = not {
+                    // A pin would show a text that awaits a review in Quipu.
+                    let is_reviewed = |file: &&mut FileRecord| {
+                        !file.origin.needs_review && file.origin.trust != Trust::Outside
+                    };
+                    let mark = file.filter(is_reviewed).and_then(|file| file.mark.take());
+                    outcome.marks.extend(mark.map(|mark| (path, mark)));
+                }
             }
         }
     }
     Ok(())
-}
-
-fn below(target: &MemoryPath, relative: &str) -> Option<MemoryPath> {
-    let relative = RelativePath::parse(relative).ok()?;
-    relative.segments().try_fold(target.clone(), |path, segment| path.join(segment).ok())
 }
 
 fn notes_of(origin: TextOrigin) -> Option<String> {
@@ -425,10 +410,6 @@ fn value_of(args: &Import, outcome: &Outcome) -> serde_json::Value {
             "modified_at": origin.modified_at.map(time::exact),
         })
     });
-    let skipped = outcome
-        .skipped
-        .iter()
-        .map(|one| json!({ "source": one.source, "why": one.reason, "is_loss": one.is_loss }));
     let left =
         outcome.not_imported.iter().map(|one| json!({ "source": one.source, "why": one.why }));
     let marks = outcome.marks.iter().map(|(path, mark)| {
@@ -444,7 +425,7 @@ fn value_of(args: &Import, outcome: &Outcome) -> serde_json::Value {
         "dry_run": args.dry_run,
         "memories": memories.collect::<Vec<_>>(),
         "marks": marks.collect::<Vec<_>>(),
-        "skipped": skipped.collect::<Vec<_>>(),
+        "skipped": skipped_values(&outcome.skipped),
         "left": left.collect::<Vec<_>>(),
         "change": outcome.change.map(|id| id.0),
     })
@@ -456,12 +437,9 @@ fn text_of(app: &App, outcome: &Outcome) -> String {
     let made: HashSet<_> = outcome.created.iter().map(|(one, _)| &one.path).collect();
     let mut text = TextBuffer::default();
     for (one, _) in &outcome.created {
-        let from = look.paint(FAINT, &format!("from {}", sanitize::line(&one.source)));
-        text.line(format_args!("{} {}  {from}", look.paint(GOOD, "+"), short_path(&one.path)));
-        for note in
-            one.notes.iter().cloned().chain(marks.get(&one.path).map(|mark| mark_words(mark)))
-        {
-            text.line(format_args!("    {}", look.paint(FAINT, &sanitize::line(&note))));
+        write_entry(&mut text, look, one);
+        if let Some(mark) = marks.get(&one.path) {
+            write_note(&mut text, look, &mark_words(mark));
         }
     }
     for (path, mark) in outcome.marks.iter().filter(|(path, _)| !made.contains(path)) {
@@ -472,10 +450,7 @@ fn text_of(app: &App, outcome: &Outcome) -> String {
             mark_words(mark)
         ));
     }
-    for one in &outcome.skipped {
-        let (source, why) = (sanitize::line(&one.source), sanitize::line(&one.reason));
-        text.line(format_args!("{} {source}: {why}", look.paint(WARN, "skipped")));
-    }
+    write_skipped(&mut text, look, &outcome.skipped);
     for one in &outcome.not_imported {
         let (source, why) = (sanitize::line(&one.source), sanitize::line(&one.why));
         text.line(format_args!("{} {source}: {why}", look.paint(WARN, "left")));
