@@ -46,28 +46,43 @@ pub(super) async fn last_changes(
 ) -> Result<Vec<PathChange>, Fault> {
     let names = paths.iter().map(RelativePath::as_str);
     let names = names.collect::<serde_json::Value>().to_string();
-    // Two index ranges for each memory, each read from its end.
-    let newest = |column: &str, and: &str| {
+    // Each memory has two index ranges: its changes in place, and its moves to this path. The changes
+    // of a range start at the number of its `max`th newest. Without that bound, SQLite would read all
+    // files of a change for each memory.
+    let newest = |column: &str, is_counted: &str| {
         format!(
-            "SELECT * FROM (SELECT change_id, seq FROM change_files
-            WHERE place = $2 AND {column} = asked.value {and} ORDER BY change_id DESC LIMIT $3)"
+            "SELECT asked.value AS path, asked.key AS nth, f.change_id, f.seq, f.before, f.after,
+                f.trust
+            FROM json_each($1) asked CROSS JOIN change_files f
+            ON f.place = $2 AND f.{column} = asked.value AND f.{is_counted} AND f.change_id >= coalesce(
+                (SELECT b.change_id FROM change_files b
+                WHERE b.place = $2 AND b.{column} = asked.value AND b.{is_counted}
+                ORDER BY b.change_id DESC LIMIT 1 OFFSET $3 - 1), 0)"
         )
     };
-    let (unmoved, moved_here) = (newest("path", "AND moved_to IS NULL"), newest("moved_to", ""));
+    let (unmoved, moved_here) =
+        (newest("path", "moved_to IS NULL"), newest("moved_to", "moved_to IS NOT NULL"));
     let rows = Batch::new(&format!(
-        "SELECT asked.value AS path, c.id, c.at, c.actor, c.model, f.before, f.after, f.trust
-        FROM json_each($1) asked JOIN change_files f ON (f.change_id, f.seq) IN (
-            SELECT change_id, seq FROM ({unmoved} UNION ALL {moved_here})
-            ORDER BY change_id DESC, seq DESC LIMIT $3)
-        JOIN changes c ON c.id = f.change_id
-        ORDER BY asked.key, f.change_id DESC, f.seq DESC"
+        "SELECT f.path, f.nth, c.id, c.at, c.actor, c.model, f.before, f.after, f.trust
+        FROM ({unmoved} UNION ALL {moved_here}) f CROSS JOIN changes c ON c.id = f.change_id
+        ORDER BY f.nth, f.change_id DESC, f.seq DESC"
     ))
     .bind(names)
     .bind(place)
     .bind(stored_count(max))
     .rows(connection, StatementReuse::Persistent)
     .await?;
-    Ok(collect_readable("change_files", rows.iter().map(|row| path_change(Columns(row)))))
+    let mut changes =
+        collect_readable("change_files", rows.iter().map(|row| path_change(Columns(row))));
+    let mut of_path = (None, 0);
+    changes.retain(|change: &PathChange| {
+        if of_path.0.as_ref() != Some(&change.path) {
+            of_path = (Some(change.path.clone()), 0);
+        }
+        of_path.1 += 1;
+        of_path.1 <= max
+    });
+    Ok(changes)
 }
 
 fn path_change(row: Columns<'_>) -> ColumnResult<PathChange> {
