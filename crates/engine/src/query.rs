@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use memory::document::Revision;
 use memory::limits::STALE_AFTER;
 use memory::path::{MemoryPath, Mount};
 use state::PathChange;
-use store::{FILES_READ_AT_ONCE, Memories, MemoryEntry, MemoryText, StoreError};
+use store::{Memories, MemoryEntry, MemoryText, StoreError};
 
 /// The order of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -269,25 +270,36 @@ pub async fn search(
     max: usize,
 ) -> Result<SearchResult, StoreError> {
     let needle = text.to_lowercase();
-    let mut found = SearchResult::default();
-    for part in memories.list(under).await?.memories.chunks(FILES_READ_AT_ONCE) {
-        let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
-        for (path, read) in paths.iter().zip(memories.read_many(&paths).await) {
-            let read = match read {
-                Ok(read) => read,
-                Err(StoreError::Refused(_)) => continue,
-                Err(fault) => return Err(fault),
-            };
-            for (line, text) in matching_lines(&read.text, &needle) {
-                if found.hits.len() == max {
-                    found.is_truncated = true;
-                    return Ok(found);
-                }
-                found.hits.push(SearchHit { path: (*path).clone(), line, text: text.to_owned() });
+    let (mut found, mut failure) = (SearchResult::default(), None);
+    let search_in = |path: &MemoryPath, text: Result<&str, StoreError>| {
+        let text = match text {
+            Ok(text) if may_match(text, &needle) => text,
+            Ok(_) | Err(StoreError::Refused(_)) => return ControlFlow::Continue(()),
+            Err(fault) => {
+                failure = Some(fault);
+                return ControlFlow::Break(());
             }
+        };
+        for (line, text) in matching_lines(text, &needle) {
+            if found.hits.len() == max {
+                found.is_truncated = true;
+                return ControlFlow::Break(());
+            }
+            found.hits.push(SearchHit { path: path.clone(), line, text: text.to_owned() });
         }
+        ControlFlow::Continue(())
+    };
+    memories.visit_texts(under, search_in).await?;
+    match failure {
+        Some(fault) => Err(fault),
+        None => Ok(found),
     }
-    Ok(found)
+}
+
+/// Checks quickly whether a text may have a line with the needle, which is in lower case.
+fn may_match(text: &str, needle: &str) -> bool {
+    // The lower case of other characters depends on more than one byte.
+    !text.is_ascii() || text.to_ascii_lowercase().contains(needle)
 }
 
 fn matching_lines<'a>(text: &'a str, needle: &str) -> impl Iterator<Item = (usize, &'a str)> {

@@ -274,9 +274,17 @@ impl RecallService {
         corpus: &Arc<LiveCorpus>,
         memories: &Memories,
     ) -> Result<(), StoreError> {
-        let guard = corpus.lock().await;
         // Read first, so that a change during the scan causes another update.
         let (change_count, scanned_at) = (self.change_count.load(Ordering::SeqCst), Instant::now());
+        let version = memories.version().await;
+        let uses_noted = memories.uses_noted();
+        if corpus.is_of_version(version.as_ref(), change_count) {
+            if corpus.read().uses_noted != uses_noted {
+                corpus.set_uses(memories.use_counts().await, uses_noted);
+            }
+            return Ok(());
+        }
+        let guard = corpus.lock().await;
         let (scanned, loaded) =
             tokio::join!(memories.scan_roots(), corpus.load_from_disk(guard, &self.screen));
         let mut scanned = scanned?;
@@ -284,22 +292,22 @@ impl RecallService {
         let used_memories = scanned.iter().filter(|memory| memory.uses > 0);
         let uses = used_memories.map(|memory| (memory.path.clone(), memory.uses)).collect();
         let (removed, new) = corpus.diff(scanned);
-        let mut update = Update { removed, uses, ..Update::default() };
+        let mut update = Update { removed, uses, uses_noted, ..Update::default() };
         let mut batches = new.chunks(CORPUS_BATCH).peekable();
         let mut guard = loaded;
         loop {
             let batch = batches.next().unwrap_or_default();
             corpus.read_memories(memories, batch, &mut update).await;
             let is_last = batches.peek().is_none();
-            let current = is_last.then_some((change_count, scanned_at));
+            let current = is_last.then(|| (change_count, scanned_at));
             let Some(held_guard) = guard else { return Ok(()) };
-            let next = Update { uses: update.uses.clone(), ..Update::default() };
+            let next = Update { uses: update.uses.clone(), uses_noted, ..Update::default() };
             let update = std::mem::replace(&mut update, next);
             // Review status is refreshed before the corpus counts as current. If the update is
             // cancelled in between, the next one repeats it.
             let applied = corpus.apply_update(update, held_guard).await;
             if is_last {
-                corpus.refresh_unreviewed(memories, current).await;
+                corpus.refresh_unreviewed(memories, current, version).await;
                 if applied.is_some_and(|guard| guard.drift > 0) {
                     self.persist_needed.notify_one();
                 }

@@ -67,6 +67,11 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
         }
     }
 
+    /// Checks whether a new value of this weight fits without evicting another.
+    pub const fn has_room(&self, weight: usize) -> bool {
+        self.weight.saturating_add(weight) <= WEIGHT_MAX
+    }
+
     /// Removes a key and returns its value.
     pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
     where

@@ -170,10 +170,12 @@ pub fn renamed(old_path: &MemoryPath, new_path: &MemoryPath) -> String {
 
 /// Decodes a memory's bytes. Invalid UTF-8, or a NUL, is refused as [`CommandError::NotText`].
 pub fn decode_text<'a>(path: &MemoryPath, bytes: &'a [u8]) -> Result<&'a str, CommandError> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok(text),
-        _ => Err(CommandError::NotText { path: path.clone() }),
-    }
+    text_of(bytes).ok_or_else(|| CommandError::NotText { path: path.clone() })
+}
+
+/// Returns the text of a memory's bytes; `None` if they are no text.
+pub fn text_of(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 /// The refusal of a command. The caller can correct its cause; nothing was changed.

@@ -202,6 +202,10 @@ pub const WATCH_SETTLE: Duration = Duration::from_millis(50);
 /// a root may be created.
 pub const WATCH_RESCAN: Duration = Duration::from_secs(5);
 
+/// Time after which a list of files that is kept current by notices is replaced by a walk. A change through a second
+/// hard link, or a shared memory map that stays open, causes no notice.
+pub const OBSERVED_AGE_MAX: Duration = Duration::from_mins(1);
+
 /// The most bytes of memories that recall and tasks read from an untrusted repository. They are never shown unasked, so
 /// reading more would only let a clone of gigabytes delay everything else.
 pub const UNREVIEWED_BYTES_MAX: u64 = 8 * 1024 * 1024;

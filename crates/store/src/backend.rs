@@ -6,10 +6,12 @@
 
 pub mod local;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -144,6 +146,111 @@ pub struct Walk {
     pub incomplete: bool,
 }
 
+/// A version of a [`FileList`]. Two lists of one root with the same version are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListVersion(u64);
+
+impl ListVersion {
+    /// The version of the list of a root that does not exist.
+    pub const MISSING: Self = Self(0);
+
+    /// Returns a version that no other list of this process has.
+    pub fn unique() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// All memories of a root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileList {
+    /// The memories in byte order of their paths, at most [`SCOPE_FILES_MAX`].
+    pub files: Vec<WalkedFile>,
+    /// Total number of memories, listed or not.
+    pub files_total: usize,
+    /// Whether the walk stopped before it had seen everything.
+    pub incomplete: bool,
+    /// Version of the list.
+    pub version: ListVersion,
+    /// Version of the walk that found the files.
+    walked: ListVersion,
+    /// Changes since the walk: each changed path with the version since which it is as listed, in order.
+    changes: Vec<(ListVersion, RelativePath)>,
+}
+
+impl FileList {
+    /// Returns the paths that may have changed since an earlier list of the same root. Returns `None` if that is
+    /// unknown.
+    pub fn changed_since(&self, earlier: ListVersion) -> Option<BTreeSet<&RelativePath>> {
+        let is_known = self.walked <= earlier && earlier <= self.version;
+        let start = self.changes.partition_point(|(version, _)| *version <= earlier);
+        is_known.then(|| self.changes[start..].iter().map(|(_, path)| path).collect())
+    }
+
+    /// Returns the file at a path.
+    pub fn file(&self, path: &RelativePath) -> Option<&WalkedFile> {
+        self.files.get(self.index_of(path).ok()?)
+    }
+
+    /// Returns the index of a path, or the one at which it would be inserted.
+    fn index_of(&self, path: &RelativePath) -> Result<usize, usize> {
+        self.files.binary_search_by(|file| file.path.as_str().cmp(path.as_str()))
+    }
+
+    /// Sets the stats of changed files; `None` stands for a file that is gone. The list must be complete.
+    pub(crate) fn update(&mut self, changed: Vec<(RelativePath, Option<Stat>)>) {
+        self.version = ListVersion::unique();
+        for (path, stat) in changed {
+            match (self.index_of(&path), stat) {
+                (Ok(index), Some(stat)) => self.files[index].stat = stat,
+                (Ok(index), None) => drop(self.files.remove(index)),
+                (Err(index), Some(stat)) => {
+                    self.files.insert(index, WalkedFile { path: path.clone(), stat });
+                }
+                (Err(_), None) => {}
+            }
+            self.changes.push((self.version, path));
+        }
+        self.files_total = self.files.len();
+    }
+
+    /// Returns the number of changes since the walk.
+    pub(crate) fn changes_since_walk(&self) -> usize {
+        self.changes.len()
+    }
+}
+
+impl Default for FileList {
+    /// Returns the list of a root that does not exist.
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            files_total: 0,
+            incomplete: false,
+            version: ListVersion::MISSING,
+            walked: ListVersion::MISSING,
+            changes: Vec::new(),
+        }
+    }
+}
+
+impl From<Walk> for FileList {
+    fn from(walk: Walk) -> Self {
+        let Walk { files, files_total, incomplete, .. } = walk;
+        let version = ListVersion::unique();
+        Self { files, files_total, incomplete, version, walked: version, changes: Vec::new() }
+    }
+}
+
+/// Whether a list of files may come from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// A list that an adapter keeps current by notices of the operating system is good enough.
+    Observed,
+    /// Walk all folders, also to find a change without a notice.
+    Walked,
+}
+
 /// The precondition of a write or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
@@ -220,6 +327,12 @@ pub trait Backend: Debug + Send + Sync {
     async fn walk(&self, from: Option<&RelativePath>, extent: Extent)
     -> Result<Walk, BackendError>;
 
+    /// Lists all memories. An adapter that is told of changes answers a repeated call from memory, with work in
+    /// proportion to what changed. Each change that ended before the call is in the list.
+    async fn list(&self, _freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
+        Ok(Arc::new(self.walk(None, Extent::ALL).await?.into()))
+    }
+
     /// Counts the memories without reading any of them.
     async fn count(&self) -> Result<usize, BackendError> {
         Ok(self.walk(None, Extent::ALL).await?.files_total)
@@ -284,6 +397,12 @@ pub trait Backend: Debug + Send + Sync {
     /// Returns the state of the last write. Acquires no lock and creates nothing.
     async fn last_write(&self) -> LastWrite {
         LastWrite::Ended
+    }
+
+    /// Returns the number of writes by Lukasa processes to this root, without the lock. Returns `None` if a write is in
+    /// progress or the number is unknown.
+    async fn write_count(&self) -> Option<u64> {
+        None
     }
 
     /// Makes the files at these paths, or their absence, durable on the disk before it returns.

@@ -18,7 +18,7 @@ use memory::limits::{HEAD_BYTES_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
 use state::Head;
 
-use crate::backend::Stamp;
+use crate::backend::{ListVersion, Stamp};
 
 /// Values derived from files, each for one stamp of its file. Bounded by the maximum number of files in a root.
 #[derive(Debug)]
@@ -38,6 +38,30 @@ impl<T: Clone> FileCache<T> {
 
     pub(crate) fn insert(&mut self, path: &RelativePath, stamp: Stamp, value: T) {
         self.0.insert(path.clone(), (stamp, value));
+    }
+}
+
+/// Maximum size of the cached texts of a root, in bytes.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Texts of files, each for one stamp of its file.
+#[derive(Debug, Default)]
+pub(crate) struct TextCache(Cache<RelativePath, (Stamp, Arc<str>), TEXT_BYTES_MAX>);
+
+impl TextCache {
+    /// Returns the text for this stamp of a file.
+    pub(crate) fn get(&mut self, path: &RelativePath, stamp: Stamp) -> Option<Arc<str>> {
+        self.0.get(path).filter(|(of, _)| *of == stamp).map(|(_, text)| Arc::clone(text))
+    }
+
+    /// Inserts a text if there is room. A search reads all texts in order: if each evicted the oldest one, a root that
+    /// does not fit would be read whole each time.
+    pub(crate) fn insert(&mut self, path: &RelativePath, stamp: Stamp, text: Arc<str>) {
+        self.0.remove(path);
+        let bytes = text.len() + path.as_str().len() + size_of::<(RelativePath, Stamp, Arc<str>)>();
+        if self.0.has_room(bytes) {
+            self.0.insert_weighted(path.clone(), (stamp, text), bytes);
+        }
     }
 }
 
@@ -79,6 +103,8 @@ pub(crate) struct RootCache {
     /// The last change by other processes that needs no publishing any more: it was published, or happened before
     /// this process first loaded the heads.
     pub(crate) published_through: Option<ChangeId>,
+    /// The list of files whose contents are all recorded.
+    pub(crate) recorded_list: Option<ListVersion>,
     /// The last recorded head of each memory.
     pub(crate) heads: HashMap<RelativePath, Head>,
     pub(crate) name_index: Option<NameIndex>,
@@ -86,6 +112,7 @@ pub(crate) struct RootCache {
     pub(crate) documents: FileCache<Arc<FileSummary>>,
     pub(crate) warnings: FileCache<Arc<[Warning]>>,
     pub(crate) revisions: FileCache<Option<Revision>>,
+    pub(crate) texts: TextCache,
 }
 
 /// Case-folded paths of all files and folders in a root, to find paths that differ only in case.

@@ -5,6 +5,7 @@
 //! ends when there is nothing to do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use memory::change::ChangeId;
@@ -24,6 +25,7 @@ use crate::store::Store;
 impl Store {
     /// Buffers a use; it is stored soon. A view must not wait for the database.
     pub(crate) async fn record_use(self: &Arc<Self>, used: UseEvent) {
+        self.uses_noted.fetch_add(1, Ordering::Relaxed);
         let is_full = {
             let mut buffer = self.uses.lock();
             buffer.push(used);

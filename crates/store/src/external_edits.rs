@@ -4,7 +4,6 @@
 //! comparing files with their recorded heads. It is recorded with its bytes, so that history has
 //! every version that Lukasa ever read.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,7 +13,7 @@ use memory::limits::{FIRST_SIGHT_BYTES_MAX, MEMORY_BYTES_MAX};
 use memory::path::RelativePath;
 use state::{Head, NewFileChange};
 
-use crate::backend::{BackendError, Extent, WalkedFile};
+use crate::backend::{BackendError, Freshness, WalkedFile};
 use crate::commit;
 use crate::error::StoreError;
 use crate::memories::Memories;
@@ -27,15 +26,16 @@ impl Memories {
     pub async fn record_external_edits(&self) -> Result<usize, StoreError> {
         let mut edits = 0;
         for root in self.open_roots() {
-            edits += skip_unusable_root(record_root_edits(&self.store, root).await)?;
+            let recorded = record_root_edits(&self.store, root, Freshness::Observed).await;
+            edits += skip_unusable_root(recorded)?;
         }
         Ok(edits)
     }
 
     /// Does the same for a watcher. Watchers of the same roots in this process share one scan.
-    pub(crate) async fn scan_external_edits(&self) -> Result<(), StoreError> {
+    pub(crate) async fn scan_external_edits(&self, freshness: Freshness) -> Result<(), StoreError> {
         for root in self.open_roots() {
-            skip_unusable_root(root.scan_external_edits(&self.store).await)?;
+            skip_unusable_root(root.scan_external_edits(&self.store, freshness).await)?;
         }
         Ok(())
     }
@@ -47,6 +47,7 @@ impl Root {
     pub(crate) async fn scan_external_edits(
         self: &Arc<Self>,
         store: &Store,
+        freshness: Freshness,
     ) -> Result<usize, StoreError> {
         let count_before = self.scan_count.load(Ordering::Relaxed);
         let _guard = self.scan_lock.lock().await;
@@ -54,7 +55,7 @@ impl Root {
             return Ok(0);
         }
         self.scan_count.fetch_add(1, Ordering::Relaxed);
-        record_root_edits(store, self).await
+        record_root_edits(store, self, freshness).await
     }
 }
 
@@ -73,6 +74,7 @@ fn skip_unusable_root(edits: Result<usize, StoreError>) -> Result<usize, StoreEr
 pub(crate) async fn record_root_edits(
     store: &Store,
     root: &Arc<Root>,
+    freshness: Freshness,
 ) -> Result<usize, StoreError> {
     let to_error = StoreError::backend_error(root.mount);
     if !root.backend.exists().await.map_err(&to_error)?
@@ -87,18 +89,36 @@ pub(crate) async fn record_root_edits(
         }
     }
     // The first pass takes no lock. Only files that differ are read again below, under the lock.
-    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&to_error)?;
-    let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
+    let list = root.backend.list(freshness).await.map_err(&to_error)?;
+    if root.cache().recorded_list == Some(list.version) {
+        // The lock also publishes what other processes recorded.
+        drop(root.lock(store).await?);
+        return Ok(0);
+    }
+    // After a scan, only the files that changed since are compared.
+    let recorded = root.cache().recorded_list;
+    let changed = recorded.and_then(|recorded| list.changed_since(recorded));
+    let files: Vec<_> = match &changed {
+        Some(paths) => paths.iter().filter_map(|path| list.file(path)).collect(),
+        None => list.files.iter().collect(),
+    };
+    let files: Vec<_> = files.into_iter().filter(|file| !root.is_list(&file.path)).collect();
     // The first scan of a root reads all files. The cache keeps the revisions for the second pass.
     changed_files(root, &files).await.map_err(&to_error)?;
     let mut suspects = Vec::new();
     {
         let mut locked = root.lock(store).await?;
-        let present: HashSet<&RelativePath> = walk.files.iter().map(|file| &file.path).collect();
-        if walk.files_total == walk.files.len() && !walk.incomplete {
+        if list.files_total == list.files.len() && !list.incomplete {
             let cache = root.cache();
-            let missing = cache.present_heads().filter(|head| !present.contains(&head.path));
-            suspects.extend(missing.map(|head| head.path.clone()));
+            let is_missing = |head: &&Head| list.file(&head.path).is_none();
+            let missing: Vec<_> = match &changed {
+                Some(paths) => {
+                    let heads = paths.iter().filter_map(|path| cache.head(path));
+                    heads.filter(|head| head.revision.is_some()).filter(is_missing).collect()
+                }
+                None => cache.present_heads().filter(is_missing).collect(),
+            };
+            suspects.extend(missing.into_iter().map(|head| head.path.clone()));
         }
         suspects.extend(changed_files(root, &files).await.map_err(&to_error)?);
         let mut edits = confirm_edits(root, &suspects).await.map_err(&to_error)?;
@@ -113,6 +133,7 @@ pub(crate) async fn record_root_edits(
         }
         let count = edits.len();
         commit::record_external(store, std::slice::from_mut(&mut locked), edits).await?;
+        root.cache().recorded_list = Some(list.version);
         Ok(count)
     }
 }

@@ -89,10 +89,10 @@ pub use error::{StoreError, UndoConflict};
 pub use health::{Depth, Health, HealthFinding, HealthFindingKind, RepairReport, RootHealth};
 pub use history::{ChangeInOtherRoot, ChangesQuery, DryRun, FileDiff, UndoReport, UndoTarget};
 pub use memories::{
-    Listing, Memories, MemoryEntry, MemoryText, MountState, SavedMemory, ScannedMemory,
+    Listing, Memories, MemoriesVersion, MemoryEntry, MemoryText, MountState, SavedMemory,
+    ScannedMemory,
 };
 pub use memory_list::MEMORY_LIST;
-pub use root::FILES_READ_AT_ONCE;
 pub use store::{ChangeEvent, PinEvent, ProposalStatusEvent, Store, StoreSettings};
 pub use unreviewed::{PendingReview, Unreviewed};
 pub use watch::Watch;

@@ -4,8 +4,11 @@
 //! type, its mounts and the types of its results. The operations are in other files: reads in
 //! `view`, writes in `apply` and `draft`, undo in `history`, and review in `unreviewed`.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use memory::access::{Access, access};
 use memory::change::{Actor, ChangeId, RootKey};
@@ -18,7 +21,7 @@ use memory::screen::{UnknownRule, rule_or_family};
 use memory::usage::Usage;
 
 use crate::backend::local::LocalBackend;
-use crate::backend::{Backend, Stamp};
+use crate::backend::{Backend, Freshness, ListVersion, Stamp};
 use crate::binding::{Binding, RootSpec};
 use crate::caller::Caller;
 use crate::error::StoreError;
@@ -101,6 +104,14 @@ pub struct ScannedMemory {
     pub exceeds_untrusted_limit: bool,
 }
 
+/// A version of all that a caller may be shown. While it is equal, no memory, record or trusted folder changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoriesVersion {
+    /// The list of files and the number of writes of each available root.
+    roots: Vec<(ListVersion, u64)>,
+    trust: Option<SystemTime>,
+}
+
 /// One mount of a binding, with the access of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountState {
@@ -146,7 +157,8 @@ impl Store {
         let root = roots.entry(spec.key.clone()).or_insert_with(|| {
             let lock = self.folders.lock_path(&spec.key.place);
             let has_list = spec.may_generate_list && self.settings.memory_list;
-            let backend = Arc::new(LocalBackend::new(spec.root_dir, lock));
+            let observer = Arc::clone(&self.observer);
+            let backend = Arc::new(LocalBackend::with_observer(spec.root_dir, lock, observer));
             Arc::new(
                 Root::new(mount, spec.key, backend, has_list).with_checkout_record(spec.checkout),
             )
@@ -255,6 +267,39 @@ impl Memories {
     /// Returns the keys of the available roots.
     pub fn roots(&self) -> Vec<RootKey> {
         self.open_roots().map(|root| root.key.clone()).collect()
+    }
+
+    /// Returns the version of these memories. It costs little where the system reports changes of files. Returns
+    /// `None` while a write is in progress, and where a version is unknown. Pins and uses have no version.
+    pub async fn version(&self) -> Option<MemoriesVersion> {
+        // Read first, so that a change in between gives another version next time.
+        let trust = self.trust_version();
+        let mut roots = Vec::with_capacity(self.mounts.len());
+        for root in self.open_roots() {
+            let writes = root.backend.write_count().await?;
+            let list = root.backend.list(Freshness::Observed).await.ok()?;
+            roots.push((list.version, writes));
+        }
+        Some(MemoriesVersion { roots, trust })
+    }
+
+    /// Returns a number that rises with each use that this process notes.
+    pub fn uses_noted(&self) -> u64 {
+        self.store.uses_noted.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of uses of each memory that was used.
+    pub async fn use_counts(&self) -> HashMap<MemoryPath, u64> {
+        let mut uses = HashMap::new();
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let rows = self.usage_by_path(&root.key).await.into_iter();
+            let used = rows.filter(|(_, row)| row.usage.uses > 0);
+            uses.extend(used.filter_map(|(path, row)| {
+                Some((MemoryPath::inside(bound.mount, path).ok()?, row.usage.uses))
+            }));
+        }
+        uses
     }
 
     /// Returns the available roots.

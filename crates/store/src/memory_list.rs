@@ -10,7 +10,7 @@ use memory::document::{self, ListItem};
 use memory::limits::{HEAD_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_LIST_LINES_MAX};
 use memory::path::{MemoryPath, RelativePath};
 
-use crate::backend::{BackendError, Expect, Extent, FileKind};
+use crate::backend::{BackendError, Expect, FileKind, Freshness};
 use crate::error::StoreError;
 use crate::root::{Root, document_heads};
 use crate::store::Store;
@@ -61,8 +61,8 @@ pub(crate) fn is_generated_list(bytes: &[u8]) -> bool {
 pub(crate) async fn refresh_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
     let to_error = StoreError::backend_error(root.mount);
     let Ok(path) = RelativePath::parse(MEMORY_LIST) else { return Ok(()) };
-    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&to_error)?;
-    let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
+    let list = root.backend.list(Freshness::Observed).await.map_err(&to_error)?;
+    let files: Vec<_> = list.files.iter().filter(|file| !root.is_list(&file.path)).collect();
     let listed = files.iter().copied().take(MEMORY_LIST_LINES_MAX);
     let heads = document_heads(root, listed).await.map_err(&to_error)?;
     // Memories beyond the maximum number of lines are only counted, so their heads are not read.

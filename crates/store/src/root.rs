@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use memory::change::RootKey;
 use memory::document::Revision;
 use memory::limits::{HEAD_BYTES_MAX, MEMORY_BYTES_MAX};
@@ -120,10 +121,21 @@ impl Root {
         };
         let uncached: Vec<usize> =
             (0..files.len()).filter(|&index| values[index].is_none()).collect();
+        let mut batches = Vec::new();
         for batch in uncached.chunks(FILES_READ_AT_ONCE) {
             let paths: Vec<_> = batch.iter().map(|&index| files[index].0.clone()).collect();
-            let reads = self.backend.read_many(&paths, max).await;
-            for ((&index, path), read) in batch.iter().zip(&paths).zip(reads) {
+            let batch = batch.to_vec();
+            batches.push(
+                async move {
+                    let reads = self.backend.read_many(&paths, max).await;
+                    (batch, paths, reads)
+                }
+                .boxed(),
+            );
+        }
+        let mut batches = stream::iter(batches).buffered(BATCHES_READ_AT_ONCE);
+        while let Some((batch, paths, reads)) = batches.next().await {
+            for ((index, path), read) in batch.into_iter().zip(&paths).zip(reads) {
                 values[index] = Some(read.map(|read| {
                     let value = derive(path, &read);
                     if !read.stat.recent {
@@ -139,7 +151,10 @@ impl Root {
 
 /// Number of files in one batch read. Each call runs on another thread, and the bytes of all its files are in
 /// memory together.
-pub const FILES_READ_AT_ONCE: usize = 64;
+pub(crate) const FILES_READ_AT_ONCE: usize = 64;
+
+/// Number of batches that are read at the same time.
+pub(crate) const BATCHES_READ_AT_ONCE: usize = 4;
 
 /// Reads the frontmatter of files that a walk found, in their order.
 pub(crate) async fn document_heads<'f>(

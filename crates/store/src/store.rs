@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey};
 use memory::clock::{Clock, Timestamp};
@@ -21,7 +22,7 @@ use state::{HistoryStore, Retention, UseEvent};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::backend::local::highest_completed;
+use crate::backend::local::{Observer, highest_completed};
 use crate::binding::BaseFolders;
 use crate::root::Root;
 
@@ -103,8 +104,12 @@ pub struct Store {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: StoreSettings,
     pub(crate) roots: Mutex<HashMap<RootKey, Arc<Root>>>,
+    /// Notices about changed files, for all roots.
+    pub(crate) observer: Arc<Observer>,
     /// Uses that are not stored yet.
     pub(crate) uses: Mutex<Vec<UseEvent>>,
+    /// Number of times that uses were buffered. Tells whether a count of uses may be out of date.
+    pub(crate) uses_noted: AtomicU64,
     pub(crate) background: Background,
     change_events: broadcast::Sender<ChangeEvent>,
     pin_events: broadcast::Sender<PinEvent>,
@@ -141,7 +146,9 @@ impl Store {
             clock,
             settings,
             roots: Mutex::default(),
+            observer: Arc::default(),
             uses: Mutex::default(),
+            uses_noted: AtomicU64::new(0),
             background: Background::default(),
             change_events: broadcast::Sender::new(CHANGES_BUFFERED),
             pin_events: broadcast::Sender::new(CHANGES_BUFFERED),

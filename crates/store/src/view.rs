@@ -2,8 +2,10 @@
 //! create no memory. A first read may recover an interrupted write.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use memory::change::{Actor, RootKey};
 use memory::command::view::{FROM_CHECKOUT, FolderRow, view_file, view_folder};
 use memory::command::{self, CommandError, Reply, ViewRange};
@@ -14,12 +16,13 @@ use memory::limits::{
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{UsageRow, UseEvent};
 
-use crate::backend::{BackendError, Extent, FileKind, Walk};
+use crate::backend::{BackendError, Extent, FileKind, FileList, Freshness, Walk, WalkedFile};
 use crate::cache::trim_partial_character;
 use crate::checks::{backend_refusal, kind_at, too_large_error, virtual_path};
 use crate::error::StoreError;
 use crate::memories::{BoundMount, Listing, Memories, MemoryEntry, MemoryText, ScannedMemory};
-use crate::root::{FILES_READ_AT_ONCE, Root, document_heads};
+use crate::memory_list::is_generated_list;
+use crate::root::{BATCHES_READ_AT_ONCE, FILES_READ_AT_ONCE, Root, document_heads};
 use crate::unreviewed::Unreviewed;
 
 impl Memories {
@@ -161,11 +164,16 @@ impl Memories {
 
     /// Reads several memories, in their order, each as [`Self::read`] does.
     pub async fn read_many(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
-        let mut read = Vec::with_capacity(paths.len());
+        let mut reads = Vec::new();
         for group in paths.chunk_by(|path, next| path.mount() == next.mount()) {
             for batch in group.chunks(FILES_READ_AT_ONCE) {
-                read.extend(self.read_in_scope(batch).await);
+                reads.push(self.read_in_scope(batch).boxed());
             }
+        }
+        let mut reads = stream::iter(reads).buffered(BATCHES_READ_AT_ONCE);
+        let mut read = Vec::with_capacity(paths.len());
+        while let Some(batch) = reads.next().await {
+            read.extend(batch);
         }
         read
     }
@@ -237,6 +245,53 @@ impl Memories {
         Ok(listing)
     }
 
+    /// Calls `visit` with the text of each memory of all scopes, or of one scope or folder, in the order of a listing, or
+    /// with the reason why it has none. Stops when `visit` breaks. Returns the number of memories beyond the maximum of a
+    /// listing, which are left out. Does not count as a use.
+    pub async fn visit_texts(
+        &self,
+        under: Option<&MemoryPath>,
+        mut visit: impl FnMut(&MemoryPath, Result<&str, StoreError>) -> ControlFlow<()> + Send,
+    ) -> Result<usize, StoreError> {
+        let mut omitted = 0;
+        let under = under.filter(|path| **path != MemoryPath::Top);
+        for bound in &self.mounts {
+            if under.is_some_and(|path| path.mount() != Some(bound.mount)) {
+                continue;
+            }
+            let root = match (&bound.root, under) {
+                (Ok(root), _) => root,
+                (Err(_), None) => continue,
+                (Err(_), Some(_)) => self.root(bound.mount)?,
+            };
+            let Some(list) = self.list_files(bound, root, under).await? else { continue };
+            omitted += list.files_total - list.files.len();
+            let mut batches = Vec::new();
+            for files in list.files.chunks(FILES_READ_AT_ONCE) {
+                batches.push(cached_texts(root, files).boxed());
+            }
+            let mut batches = stream::iter(batches).buffered(BATCHES_READ_AT_ONCE);
+            let mut files = list.files.iter();
+            while let Some(texts) = batches.next().await {
+                for (file, text) in files.by_ref().zip(texts) {
+                    let is_generated = |text: &Arc<str>| is_generated_list(text.as_bytes());
+                    if root.is_list(&file.path) && text.as_ref().is_ok_and(is_generated) {
+                        continue;
+                    }
+                    let Ok(path) = virtual_path(bound.mount, file.path.clone()) else { continue };
+                    let flow = match text {
+                        Ok(text) => visit(&path, Ok(&text)),
+                        Err(error) => visit(&path, Err(error.at(bound.mount, &path))),
+                    };
+                    if flow.is_break() {
+                        return Ok(omitted);
+                    }
+                }
+            }
+        }
+        Ok(omitted)
+    }
+
     /// Finds the memories of all scopes without reading their files, in the order of their paths in each scope.
     /// Generated lists are included. A scope that is unavailable, or whose folder cannot be used, has none. A scan
     /// does not count as a use.
@@ -244,11 +299,12 @@ impl Memories {
         let mut memories = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let walked = Box::pin(self.walk(bound, root, None)).await?;
-            let Some((walk, marks)) = walked else { continue };
+            let (list, marks) =
+                tokio::join!(self.list_files(bound, root, None), self.usage_by_path(&root.key));
+            let Some(list) = list? else { continue };
             let reviewed = self.reviewed_in_untrusted(bound, root).await;
             let mut bytes_left = UNREVIEWED_BYTES_MAX;
-            memories.extend(walk.files.into_iter().filter_map(|file| {
+            memories.extend(list.files.iter().filter_map(|file| {
                 let mark = marks.get(&file.path);
                 let mut exceeds_limit = false;
                 if reviewed.as_ref().is_some_and(|reviewed| !reviewed.contains(&file.path)) {
@@ -259,7 +315,7 @@ impl Memories {
                     exceeds_untrusted_limit: exceeds_limit,
                     pinned: mark.is_some_and(|mark| mark.pinned),
                     uses: mark.map_or(0, |mark| mark.usage.uses),
-                    path: virtual_path(bound.mount, file.path).ok()?,
+                    path: virtual_path(bound.mount, file.path.clone()).ok()?,
                     stamp: (!file.stat.recent).then_some(file.stat.stamp),
                     modified_at: file.stat.modified_at,
                 })
@@ -268,20 +324,25 @@ impl Memories {
         Ok(memories)
     }
 
-    /// Walks a folder and loads pins and usage. Returns `None` for a root that cannot be used, unless `under`
-    /// names it: then that is an error.
-    async fn walk(
+    /// Lists the files of a root or folder. Returns `None` for a root that cannot be used, unless `under` names it: then
+    /// that is an error.
+    async fn list_files(
         &self,
         bound: &BoundMount,
         root: &Arc<Root>,
         under: Option<&MemoryPath>,
-    ) -> Result<Option<(Walk, HashMap<RelativePath, UsageRow>)>, StoreError> {
+    ) -> Result<Option<Arc<FileList>>, StoreError> {
         let folder = under.and_then(MemoryPath::relative);
         root.recover_once(&self.store).await;
-        let (walk, marks) =
-            tokio::join!(root.backend.walk(folder, Extent::ALL), self.usage_by_path(&root.key));
-        match (walk, under) {
-            (Ok(walk), _) => Ok(Some((walk, marks))),
+        let files = match folder {
+            None => root.backend.list(Freshness::Observed).await,
+            Some(_) => {
+                let walk = root.backend.walk(folder, Extent::ALL).await;
+                walk.map(|walk| Arc::new(FileList::from(walk)))
+            }
+        };
+        match (files, under) {
+            (Ok(files), _) => Ok(Some(files)),
             // The failure must not hide the other roots; `status` reports it.
             (Err(error), None) => {
                 tracing::warn!(mount = %bound.mount, %error, "listing a root failed");
@@ -301,20 +362,21 @@ impl Memories {
         under: Option<&MemoryPath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
-        let walked = Box::pin(self.walk(bound, root, under)).await?;
-        let Some((walk, mut marks)) = walked else {
+        let (list, mut marks) =
+            tokio::join!(self.list_files(bound, root, under), self.usage_by_path(&root.key));
+        let Some(list) = list? else {
             listing.incomplete_mounts.push(bound.mount);
             return Ok(());
         };
-        let omitted = walk.files_total.saturating_sub(walk.files.len());
+        let omitted = list.files_total.saturating_sub(list.files.len());
         if omitted > 0 {
             listing.incomplete_mounts.push(bound.mount);
         }
         listing.omitted += omitted;
-        let heads = document_heads(root, &walk.files)
+        let heads = document_heads(root, &list.files)
             .await
             .map_err(StoreError::backend_error(bound.mount))?;
-        for (file, head) in walk.files.iter().zip(heads) {
+        for (file, head) in list.files.iter().zip(heads) {
             if root.is_list(&file.path) && head.generated {
                 continue;
             }
@@ -350,6 +412,54 @@ impl Memories {
             }
         }
     }
+}
+
+/// The reason why a file has no text.
+enum NoText {
+    TooLarge { bytes: u64 },
+    NotText,
+    Unreadable(BackendError),
+}
+
+impl NoText {
+    fn at(self, mount: Mount, path: &MemoryPath) -> StoreError {
+        match self {
+            Self::TooLarge { bytes } => too_large_error(path, bytes).into(),
+            Self::NotText => CommandError::NotText { path: path.clone() }.into(),
+            Self::Unreadable(error) => backend_refusal(mount, path)(error),
+        }
+    }
+}
+
+/// Returns the texts of files, in their order, from the cache where the file has the same stamp.
+async fn cached_texts(root: &Root, files: &[WalkedFile]) -> Vec<Result<Arc<str>, NoText>> {
+    let cached: Vec<Option<Arc<str>>> = {
+        let mut cache = root.cache();
+        files.iter().map(|file| cache.texts.get(&file.path, file.stat.stamp)).collect()
+    };
+    let uncached = files.iter().zip(&cached).filter(|(_, text)| text.is_none());
+    let paths: Vec<_> = uncached.map(|(file, _)| file.path.clone()).collect();
+    let mut reads = match paths.as_slice() {
+        [] => Vec::new(),
+        paths => root.backend.read_many(paths, MEMORY_BYTES_MAX).await,
+    }
+    .into_iter();
+    let text = |(file, cached): (&WalkedFile, Option<Arc<str>>)| {
+        if let Some(text) = cached {
+            return Ok(text);
+        }
+        let read = reads.next().expect("a backend answers for each file");
+        let read = read.map_err(NoText::Unreadable)?;
+        if !read.is_whole() {
+            return Err(NoText::TooLarge { bytes: read.stat.bytes });
+        }
+        let text: Arc<str> = command::text_of(&read.bytes).ok_or(NoText::NotText)?.into();
+        if !read.stat.recent {
+            root.cache().texts.insert(&file.path, read.stat.stamp, Arc::clone(&text));
+        }
+        Ok(text)
+    };
+    files.iter().zip(cached).map(text).collect()
 }
 
 /// Returns the rows of a walk, without files that are too deep for a memory path.

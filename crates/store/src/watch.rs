@@ -13,6 +13,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::backend::Freshness;
 use crate::error::StoreError;
 use crate::memories::Memories;
 
@@ -100,7 +101,8 @@ async fn run(
 ) {
     loop {
         // The timeout finds new roots and lost events.
-        let _timeout = tokio::time::timeout(WATCH_RESCAN, wake_receiver.recv()).await;
+        let woken = tokio::time::timeout(WATCH_RESCAN, wake_receiver.recv()).await;
+        let freshness = if woken.is_ok() { Freshness::Observed } else { Freshness::Walked };
         // One scan for each burst of events, after its end; a burst that does not end is scanned in between.
         for _ in 0..BURST_WAITS_MAX {
             if !matches!(
@@ -111,7 +113,7 @@ async fn run(
             }
         }
         watcher.watch_roots(&memories).await;
-        if let Err(error) = memories.scan_external_edits().await {
+        if let Err(error) = memories.scan_external_edits(freshness).await {
             tracing::warn!(%error, "scan for external edits failed; retry at the next event");
         }
     }
@@ -126,6 +128,7 @@ mod tests {
     use memory::screen::Screen;
     use state::SqliteState;
 
+    use crate::backend::Freshness;
     use crate::binding::{BaseFolders, Binding, BindingRequest};
     use crate::caller::Caller;
     use crate::clock::SystemClock;
@@ -145,7 +148,7 @@ mod tests {
         let root = memories.open_roots().next().unwrap();
         let guard = root.scan_lock.lock().await;
         let mut watchers: Vec<_> =
-            (0..50).map(|_| Box::pin(memories.scan_external_edits())).collect();
+            (0..50).map(|_| Box::pin(memories.scan_external_edits(Freshness::Observed))).collect();
         poll_fn(|context| {
             let waiting = watchers.iter_mut().all(|it| it.as_mut().poll(context).is_pending());
             assert!(waiting, "another scan holds the lock");
@@ -158,7 +161,7 @@ mod tests {
         }
         assert_eq!(root.scan_count(), 1, "all of them had begun before the first scan");
         let before = root.scan_count();
-        memories.scan_external_edits().await.unwrap();
+        memories.scan_external_edits(Freshness::Observed).await.unwrap();
         assert_eq!(root.scan_count(), before + 1, "no other scan did it");
     }
 }

@@ -7,7 +7,6 @@ use engine::{Memories, MemoryEntry};
 use memory::clock::Timestamp;
 use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
-use store::FILES_READ_AT_ONCE;
 
 use crate::app::{App, now};
 use crate::args::Export;
@@ -67,6 +66,9 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
     Ok(if left_out == 0 { Status::Done } else { Status::Refused })
 }
 
+/// Number of memories whose texts are in memory together.
+const MEMORIES_READ_AT_ONCE: usize = 256;
+
 /// Writes the memories; returns their manifest entries, and the number of memories that could not be read.
 async fn write_all(
     app: &App,
@@ -77,7 +79,7 @@ async fn write_all(
     let mut exported = Vec::new();
     let mut left_out = 0;
     let mut steps = StepProgress::new("exporting", all.len(), app.shows_progress());
-    for part in all.chunks(FILES_READ_AT_ONCE) {
+    for part in all.chunks(MEMORIES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
         for (listed, read) in part.iter().zip(memories.read_many(&paths).await) {
             steps.step();

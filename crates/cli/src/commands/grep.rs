@@ -1,17 +1,17 @@
 //! `lukasa grep`: searches the texts of memories, line by line.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use memory::error_code::MemoryErrorCode;
+use memory::path::MemoryPath;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
-use store::FILES_READ_AT_ONCE;
+use store::{Memories, StoreError};
 
 use crate::app::App;
 use crate::args::Grep;
-use crate::commands::listing;
+use crate::commands::{PathKind, path_kind};
 use crate::exit::{Failure, Status, chain};
-use crate::render::progress::StepProgress;
 use crate::render::text::TextBuffer;
 use crate::render::{BAD, FAINT, MARK, OutputStyle, counted, sanitize, short_path};
 
@@ -32,50 +32,68 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
     let regex = compile(args)?;
     let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
-    let listing = app.wait_with_progress("listing", listing(&memories, path.as_ref())).await?;
-    let mut steps = StepProgress::new("searching", listing.memories.len(), app.shows_progress());
     let mut text = TextBuffer::default();
     let mut values = Vec::new();
-    for part in listing.memories.chunks(FILES_READ_AT_ONCE) {
-        let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
-        for (path, read) in paths.iter().zip(memories.read_many(&paths).await) {
-            steps.step();
-            let read = match read {
-                Ok(read) => read,
-                // Deleted during the search.
-                Err(error) if error.code() == MemoryErrorCode::NotFound => continue,
-                Err(error) => {
-                    let (path, cause) = (short_path(path), chain(&error));
-                    app.output.warning(&format!("`{path}` was not searched: {cause}"));
-                    continue;
-                }
-            };
-            let matches = find(&regex, &read.text);
-            if matches.is_empty() {
-                continue;
+    let view = MatchPrinter { numbers: args.print.line_number, style: app.output.style };
+    let search_in = |path: &MemoryPath, read: Result<&str, StoreError>| {
+        let read = match read {
+            Ok(read) => read,
+            // Deleted during the search.
+            Err(error) if error.code() == MemoryErrorCode::NotFound => {
+                return ControlFlow::Continue(());
             }
-            if args.print.files_with_matches {
-                values.push(json!({ "path": path.to_string() }));
-                text.line(short_path(path));
-            } else {
-                values.extend(matches.iter().map(|found| value(&path.to_string(), found)));
-                let view =
-                    MatchPrinter { numbers: args.print.line_number, style: app.output.style };
-                view.write(&short_path(path), &matches, &mut text);
+            Err(error) => {
+                let (path, cause) = (short_path(path), chain(&error));
+                app.output.warning(&format!("`{path}` was not searched: {cause}"));
+                return ControlFlow::Continue(());
             }
+        };
+        let matches = find(&regex, read);
+        if matches.is_empty() {
+            return ControlFlow::Continue(());
         }
-    }
-    drop(steps);
+        if args.print.files_with_matches {
+            values.push(json!({ "path": path.to_string() }));
+            text.line(short_path(path));
+        } else {
+            values.extend(matches.iter().map(|found| value(&path.to_string(), found)));
+            view.write(&short_path(path), &matches, &mut text);
+        }
+        ControlFlow::Continue(())
+    };
+    let search = search(&memories, path.as_ref(), search_in);
+    let omitted = app.wait_with_progress("searching", search).await?;
     if app.output.json {
         app.output.values(&values)?;
     } else {
         app.output.text(&text.into_string())?;
     }
-    if listing.omitted > 0 {
-        let more = counted(listing.omitted, "memory was", "memories were");
+    if omitted > 0 {
+        let more = counted(omitted, "memory was", "memories were");
         app.output.warning(&format!("{more} not searched: the scope holds too many memories"));
     }
     Ok(if values.is_empty() { Status::Refused } else { Status::Done })
+}
+
+/// Calls `search_in` with the text of one memory, or of all in a folder or scope. Returns the number of memories that
+/// were left out.
+async fn search(
+    memories: &Memories,
+    path: Option<&MemoryPath>,
+    mut search_in: impl FnMut(&MemoryPath, Result<&str, StoreError>) -> ControlFlow<()> + Send,
+) -> Result<usize, Failure> {
+    if let Some(path) = path
+        && path_kind(memories, path).await? == PathKind::Memory
+    {
+        let read = memories.read(path).await;
+        // There is no next one to stop before.
+        let (ControlFlow::Continue(()) | ControlFlow::Break(())) = match read {
+            Ok(read) => search_in(path, Ok(&read.text)),
+            Err(error) => search_in(path, Err(error)),
+        };
+        return Ok(0);
+    }
+    Ok(memories.visit_texts(path, search_in).await?)
 }
 
 fn compile(args: &Grep) -> Result<Regex, Failure> {

@@ -19,7 +19,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
 use recall::{Corpus, DenseScores, EntryHit, MemoryHit, RankOptions, Reason};
 use store::backend::Stamp;
-use store::{MEMORY_LIST, Memories, ScannedMemory, Unreviewed};
+use store::{MEMORY_LIST, Memories, MemoriesVersion, ScannedMemory, Unreviewed};
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio::time::Instant;
 
@@ -61,10 +61,14 @@ pub(super) struct CorpusState {
     pub(super) memories: HashMap<MemoryPath, CachedMemory>,
     /// Usage counts of used memories, at the last update.
     pub(super) uses: HashMap<MemoryPath, u64>,
+    /// Number of uses noted by then.
+    pub(super) uses_noted: u64,
     /// Unreviewed memories, at the last update.
     pub(super) unreviewed: HashMap<MemoryPath, Unreviewed>,
     /// The version of the list of trusted folders that `unreviewed` is based on.
     pub(super) trust_version: Option<SystemTime>,
+    /// The version of the memories at the last update, if it was known.
+    pub(super) version: Option<MemoriesVersion>,
     /// The change count that the corpus includes, and the time of that update.
     pub(super) synced: Option<(u64, Instant)>,
 }
@@ -85,6 +89,7 @@ pub(super) struct Update {
     pub(super) indexed: Vec<(MemoryPath, CachedMemory)>,
     pub(super) removed: Vec<MemoryPath>,
     pub(super) uses: HashMap<MemoryPath, u64>,
+    pub(super) uses_noted: u64,
 }
 
 impl LiveCorpus {
@@ -92,8 +97,16 @@ impl LiveCorpus {
         let corpus = Corpus::new(screen);
         let (memories, uses) = (HashMap::new(), HashMap::new());
         let unreviewed = HashMap::new();
-        let state =
-            CorpusState { corpus, memories, uses, unreviewed, trust_version: None, synced: None };
+        let state = CorpusState {
+            corpus,
+            memories,
+            uses,
+            uses_noted: 0,
+            unreviewed,
+            trust_version: None,
+            version: None,
+            synced: None,
+        };
         Self {
             state: RwLock::new(state),
             slot: Arc::new(tokio::sync::Mutex::new(slot)),
@@ -164,6 +177,29 @@ impl LiveCorpus {
         writing.await
     }
 
+    /// Checks whether the corpus is up to date with this version of the memories, and notes that it includes the
+    /// changes counted so far.
+    pub(super) fn is_of_version(
+        &self,
+        version: Option<&MemoriesVersion>,
+        change_count: u64,
+    ) -> bool {
+        let mut state = self.write();
+        let is_same = version.is_some() && state.version.as_ref() == version;
+        let Some((synced_count, at)) = &mut state.synced else { return false };
+        let is_current = is_same && at.elapsed() < CORPUS_AGE_MAX;
+        if is_current {
+            *synced_count = change_count;
+        }
+        is_current
+    }
+
+    /// Sets the usage counts.
+    pub(super) fn set_uses(&self, uses: HashMap<MemoryPath, u64>, uses_noted: u64) {
+        let mut state = self.write();
+        (state.uses, state.uses_noted) = (uses, uses_noted);
+    }
+
     /// Compares a scan with the corpus: returns removed memories, and new or changed ones.
     pub(super) fn diff(
         &self,
@@ -181,6 +217,7 @@ impl LiveCorpus {
         &self,
         memories: &Memories,
         current: Option<(u64, Instant)>,
+        version: Option<MemoriesVersion>,
     ) {
         let trust_version = memories.trust_version();
         let texts: Vec<(MemoryPath, Revision)> = {
@@ -192,7 +229,7 @@ impl LiveCorpus {
         let mut state = self.write();
         state.unreviewed = unreviewed;
         state.trust_version = trust_version;
-        state.synced = current;
+        (state.synced, state.version) = (current, version);
     }
 
     /// Reads memories into an update. Unreadable ones and generated listings are skipped.
@@ -362,8 +399,8 @@ impl CorpusState {
             drift += usize::from(!is_same || read.stamp.is_some());
             self.memories.insert(path, read);
         }
-        self.uses = update.uses;
-        self.synced = None;
+        (self.uses, self.uses_noted) = (update.uses, update.uses_noted);
+        (self.synced, self.version) = (None, None);
         drift
     }
 

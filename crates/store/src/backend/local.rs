@@ -15,6 +15,10 @@ mod fs_time;
 
 mod lock;
 
+mod observed_list;
+
+mod observer;
+
 mod sweep;
 
 mod temp_name;
@@ -37,11 +41,13 @@ use memory::path::RelativePath;
 use self::fs_time::FsTime;
 use self::lock::LockFile;
 pub(crate) use self::lock::highest_completed;
+use self::observed_list::ObservedList;
+pub(crate) use self::observer::Observer;
 pub(crate) use self::root_dir::join_names;
 pub use self::root_dir::{Privacy, RootDir};
 use super::{
-    Backend, BackendError, Extent, FileKind, FileRead, IsReferenced, LastWrite, RootLock, Staged,
-    Stamp, Stat, SweepReport, Walk,
+    Backend, BackendError, Extent, FileKind, FileList, FileRead, Freshness, IsReferenced,
+    LastWrite, RootLock, Staged, Stamp, Stat, SweepReport, Walk,
 };
 
 /// The files of one root, in a local folder.
@@ -49,12 +55,19 @@ use super::{
 pub struct LocalBackend {
     root_dir: Arc<RootDir>,
     lock: Arc<LockFile>,
+    list: Arc<ObservedList>,
 }
 
 impl LocalBackend {
     /// Returns a backend for the folder at `root_dir` with the lock file `lock`. Neither has to exist.
     pub fn new(root_dir: RootDir, lock: PathBuf) -> Self {
-        Self { root_dir: Arc::new(root_dir), lock: Arc::new(LockFile::new(lock)) }
+        Self::with_observer(root_dir, lock, Arc::default())
+    }
+
+    /// Returns a backend that shares the notices about changed files with others.
+    pub(crate) fn with_observer(root_dir: RootDir, lock: PathBuf, observer: Arc<Observer>) -> Self {
+        let (lock, list) = (LockFile::new(lock), ObservedList::new(observer));
+        Self { root_dir: Arc::new(root_dir), lock: Arc::new(lock), list: Arc::new(list) }
     }
 
     /// Stages new bytes as [`Backend::stage`] does, and makes them durable; for a write without a redo record.
@@ -118,8 +131,14 @@ impl Backend for LocalBackend {
         self.run(move |root_dir| walk::walk(root_dir, from.as_ref(), extent)).await
     }
 
+    async fn list(&self, freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
+        let list = Arc::clone(&self.list);
+        self.run(move |root_dir| list.list(root_dir, freshness)).await
+    }
+
     async fn count(&self) -> Result<usize, BackendError> {
-        self.run(walk::count).await
+        let list = Arc::clone(&self.list);
+        self.run(move |root_dir| list.count(root_dir)).await
     }
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
@@ -189,6 +208,11 @@ impl Backend for LocalBackend {
     async fn last_write(&self) -> LastWrite {
         let lock = Arc::clone(&self.lock);
         blocking(move || Ok(lock.last_write())).await.unwrap_or(LastWrite::Unknown)
+    }
+
+    async fn write_count(&self) -> Option<u64> {
+        let lock = Arc::clone(&self.lock);
+        blocking(move || Ok(lock.write_count())).await.ok().flatten()
     }
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
@@ -285,13 +309,19 @@ fn read_at(root_dir: &RootDir, path: &RelativePath, max: usize) -> Result<FileRe
 }
 
 fn read_in(folder: &Dir, name: &str, max: usize) -> Result<FileRead, BackendError> {
-    let (file, stat) = open_file(folder, name)?;
-    let expected = stat.bytes.min(u64::try_from(max).expect("a length fits 64 bits"));
-    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(max).saturating_add(1));
-    let limit = u64::try_from(max).expect("a length fits 64 bits");
-    file.take(limit)
-        .read_to_end(&mut bytes)
-        .map_err(|error| BackendError::from_io("read a memory", error))?;
+    let (mut file, stat) = open_file(folder, name)?;
+    let mut bytes = vec![0; usize::try_from(stat.bytes).unwrap_or(max).min(max)];
+    let mut filled = 0;
+    // A file that grows meanwhile is read up to its size in `stat`; its next stamp differs.
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(BackendError::from_io("read a memory", error)),
+        }
+    }
+    bytes.truncate(filled);
     Ok(FileRead { bytes, stat })
 }
 

@@ -63,6 +63,17 @@ impl LockFile {
         }
     }
 
+    /// Returns the generation, without acquiring the lock. Without a lock file there was no write. During a write it is
+    /// unknown, because the generation rises before the change is recorded.
+    pub(super) fn write_count(&self) -> Option<u64> {
+        match crate::host_fs::open_existing_file(self.lock.path()) {
+            Ok(file) => LockRecord::read(&file)
+                .filter(|record| !record.writing)
+                .map(|record| record.generation),
+            Err(error) => (error.kind() == io::ErrorKind::NotFound).then_some(0),
+        }
+    }
+
     /// Returns a description of the holder, if the lock is held. An error counts as free, since only people read
     /// this.
     pub(super) fn holder(&self) -> Option<String> {

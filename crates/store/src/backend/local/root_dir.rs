@@ -156,7 +156,8 @@ pub(crate) fn join_names<'a>(
     path
 }
 
-fn descend(root: Dir, path: Option<&RelativePath>) -> Result<Option<Dir>, BackendError> {
+/// Opens a folder below an open one; `None` if it does not exist.
+pub(super) fn descend(root: Dir, path: Option<&RelativePath>) -> Result<Option<Dir>, BackendError> {
     let mut folder = root;
     for name in path.iter().flat_map(|path| path.segments()) {
         match open_child(&folder, name)? {

@@ -20,7 +20,7 @@ use super::fs_time::FsTime;
 use super::root_dir::{RootDir, open_child};
 use super::{FileMeta, temp_name};
 use crate::backend::{
-    BackendError, Extent, SkipReason, SkippedEntry, Walk, WalkedFile, WalkedFolder,
+    BackendError, Extent, SkipReason, SkippedEntry, Stat, Walk, WalkedFile, WalkedFolder,
 };
 
 /// Maximum number of skipped entries that are returned; a hostile tree may have any number.
@@ -60,7 +60,18 @@ pub(super) fn walk_in(
     from: Option<&RelativePath>,
     extent: Extent,
 ) -> Result<Walk, BackendError> {
+    walk_with(folder, from, extent, &mut |_, _| {})
+}
+
+/// Walks as [`walk_in`] does, and calls `before_listing` with each folder and its path before its entries are read.
+pub(super) fn walk_with(
+    folder: Dir,
+    from: Option<&RelativePath>,
+    extent: Extent,
+    before_listing: &mut dyn FnMut(&Dir, Option<&RelativePath>),
+) -> Result<Walk, BackendError> {
     let mut walker = Walker {
+        before_listing,
         entry_count: 0,
         stat_queue: StatQueue::new(FsTime::now()),
         pending_folders: 0,
@@ -124,7 +135,8 @@ fn kind_of(folder: &Dir, name: &str, reported: FileType) -> rustix::io::Result<F
     Ok(FileType::from_raw_mode(metadata.st_mode))
 }
 
-struct Walker {
+struct Walker<'w> {
+    before_listing: &'w mut dyn FnMut(&Dir, Option<&RelativePath>),
     entry_count: usize,
     stat_queue: StatQueue,
     /// Number of folders that were read since the last wait.
@@ -143,10 +155,11 @@ struct Folder {
     is_listed: bool,
 }
 
-impl Walker {
+impl Walker<'_> {
     /// Lists one folder and everything below it.
     fn folder(&mut self, folder: &Arc<Dir>, index: usize) -> io::Result<()> {
         self.pending_folders += 1;
+        (self.before_listing)(folder, self.folders[index].path.as_ref());
         let mut entries = entries_of(folder)?;
         while let Some(entry) = entries.read() {
             let entry = entry?;
@@ -267,6 +280,13 @@ impl Walker {
     }
 }
 
+/// Calls `stat` for a file in an open folder. Returns `None` if there is no regular file of that name.
+pub(super) fn stat_file(folder: &Dir, name: &str, looked_at: FsTime) -> Option<Stat> {
+    let metadata = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let is_file = FileType::from_raw_mode(metadata.st_mode) == FileType::RegularFile;
+    is_file.then(|| FileMeta::from(&metadata).stat(looked_at))
+}
+
 /// A file with a pending `stat`.
 struct StatRequest {
     path: RelativePath,
@@ -278,11 +298,8 @@ struct StatRequest {
 impl StatRequest {
     /// Calls `stat`. Returns `None` if the file was removed or replaced since its folder was read.
     fn stat(self, started: FsTime) -> Option<StatResult> {
-        let metadata =
-            statat(&self.folder, self.path.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_file = FileType::from_raw_mode(metadata.st_mode) == FileType::RegularFile;
-        let stat = FileMeta::from(&metadata).stat(started);
-        is_file.then_some((self.index, WalkedFile { path: self.path, stat }))
+        let stat = stat_file(&self.folder, self.path.file_name(), started)?;
+        Some((self.index, WalkedFile { path: self.path, stat }))
     }
 }
 
