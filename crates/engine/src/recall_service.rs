@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Embeddings;
-use crate::recall_service::corpus::{LiveCorpus, Update};
+use crate::recall_service::corpus::{CorpusDiff, LiveCorpus, Update};
 use crate::recall_service::corpus_file::CorpusSlot;
 use crate::recall_service::embeddings::{EmbeddingIndex, FillOutcome, QueryVector};
 use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
@@ -275,7 +275,7 @@ impl RecallService {
         memories: &Memories,
     ) -> Result<(), StoreError> {
         // Read first, so that a change during the scan causes another update.
-        let (change_count, scanned_at) = (self.change_count.load(Ordering::SeqCst), Instant::now());
+        let change_count = self.change_count.load(Ordering::SeqCst);
         let version = memories.version().await;
         let uses_noted = memories.uses_noted();
         if corpus.is_of_version(version.as_ref(), change_count) {
@@ -285,13 +285,17 @@ impl RecallService {
             return Ok(());
         }
         let guard = corpus.lock().await;
-        let (scanned, loaded) =
-            tokio::join!(memories.scan_roots(), corpus.load_from_disk(guard, &self.screen));
-        let mut scanned = scanned?;
-        scanned.retain(|memory| !memory.exceeds_untrusted_limit);
-        let used_memories = scanned.iter().filter(|memory| memory.uses > 0);
-        let uses = used_memories.map(|memory| (memory.path.clone(), memory.uses)).collect();
-        let (removed, new) = corpus.diff(scanned);
+        // Another caller may have updated it meanwhile.
+        if corpus.is_of_version(version.as_ref(), change_count) {
+            return Ok(());
+        }
+        let loaded = corpus.load_from_disk(guard, &self.screen);
+        let (found, loaded) = tokio::join!(corpus.look_for_changes(memories), loaded);
+        let CorpusDiff { removed, new, uses, scanned_at } = corpus.diff(found?);
+        let uses = match uses {
+            None if corpus.read().uses_noted != uses_noted => Some(memories.use_counts().await),
+            uses => uses,
+        };
         let mut update = Update { removed, uses, uses_noted, ..Update::default() };
         let mut batches = new.chunks(CORPUS_BATCH).peekable();
         let mut guard = loaded;
@@ -301,7 +305,7 @@ impl RecallService {
             let is_last = batches.peek().is_none();
             let current = is_last.then(|| (change_count, scanned_at));
             let Some(held_guard) = guard else { return Ok(()) };
-            let next = Update { uses: update.uses.clone(), uses_noted, ..Update::default() };
+            let next = Update { uses_noted, ..Update::default() };
             let update = std::mem::replace(&mut update, next);
             // Review status is refreshed before the corpus counts as current. If the update is
             // cancelled in between, the next one repeats it.

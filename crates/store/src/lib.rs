@@ -89,8 +89,8 @@ pub use error::{StoreError, UndoConflict};
 pub use health::{Depth, Health, HealthFinding, HealthFindingKind, RepairReport, RootHealth};
 pub use history::{ChangeInOtherRoot, ChangesQuery, DryRun, FileDiff, UndoReport, UndoTarget};
 pub use memories::{
-    Listing, Memories, MemoriesVersion, MemoryEntry, MemoryText, MountState, SavedMemory,
-    ScannedMemory,
+    ChangedMemory, Listing, Memories, MemoriesVersion, MemoryEntry, MemoryText, MountState,
+    SavedMemory, ScannedMemory,
 };
 pub use memory_list::MEMORY_LIST;
 pub use store::{ChangeEvent, PinEvent, ProposalStatusEvent, Store, StoreSettings};

@@ -112,6 +112,24 @@ pub struct MemoriesVersion {
     trust: Option<SystemTime>,
 }
 
+/// A memory whose file may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedMemory {
+    /// Its path.
+    pub path: MemoryPath,
+    /// Whether there is a file.
+    pub exists: bool,
+    /// Stamp of its file, as in [`ScannedMemory`].
+    pub stamp: Option<Stamp>,
+}
+
+impl MemoriesVersion {
+    /// Returns the version of the list of each available root, in the order of the mounts.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = ListVersion> {
+        self.roots.iter().map(|(list, _)| *list)
+    }
+}
+
 /// One mount of a binding, with the access of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountState {

@@ -160,6 +160,19 @@ impl Memories {
         Ok(trusted)
     }
 
+    /// Checks whether any memory may be unreviewed. Reads no file.
+    pub async fn may_hold_unreviewed(&self) -> bool {
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let influenced = self.store.state.influenced_revisions(&root.key.identity).await;
+            // Without the state no review is known, and memories can still be viewed.
+            if bound.in_checkout || !influenced.unwrap_or_default().is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Returns those of these memories that were never reviewed on this host. `None` stands for the current
     /// revision.
     pub async fn unreviewed<'p>(

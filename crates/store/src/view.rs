@@ -20,7 +20,10 @@ use crate::backend::{BackendError, Extent, FileKind, FileList, Freshness, Walk, 
 use crate::cache::trim_partial_character;
 use crate::checks::{backend_refusal, kind_at, too_large_error, virtual_path};
 use crate::error::StoreError;
-use crate::memories::{BoundMount, Listing, Memories, MemoryEntry, MemoryText, ScannedMemory};
+use crate::memories::{
+    BoundMount, ChangedMemory, Listing, Memories, MemoriesVersion, MemoryEntry, MemoryText,
+    ScannedMemory,
+};
 use crate::memory_list::is_generated_list;
 use crate::root::{BATCHES_READ_AT_ONCE, FILES_READ_AT_ONCE, Root, document_heads};
 use crate::unreviewed::Unreviewed;
@@ -322,6 +325,28 @@ impl Memories {
             }));
         }
         Ok(memories)
+    }
+
+    /// Returns the memories whose files may have changed since a version. Returns `None` if only a scan can tell.
+    pub async fn changed_since(&self, version: &MemoriesVersion) -> Option<Vec<ChangedMemory>> {
+        let mut changed = Vec::new();
+        let mut earlier = version.lists();
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let list = root.backend.list(Freshness::Observed).await.ok()?;
+            let paths = list.changed_since(earlier.next()?)?;
+            // How much of an untrusted project may be read depends on all of its files.
+            if !paths.is_empty() && self.reviewed_in_untrusted(bound, root).await.is_some() {
+                return None;
+            }
+            for path in paths {
+                let file = list.file(path);
+                let stamp = file.filter(|file| !file.stat.recent).map(|file| file.stat.stamp);
+                let path = virtual_path(bound.mount, path.clone()).ok()?;
+                changed.push(ChangedMemory { path, exists: file.is_some(), stamp });
+            }
+        }
+        Some(changed)
     }
 
     /// Lists the files of a root or folder. Returns `None` for a root that cannot be used, unless `under` names it: then

@@ -19,7 +19,9 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
 use recall::{Corpus, DenseScores, EntryHit, MemoryHit, RankOptions, Reason};
 use store::backend::Stamp;
-use store::{MEMORY_LIST, Memories, MemoriesVersion, ScannedMemory, Unreviewed};
+use store::{
+    ChangedMemory, MEMORY_LIST, Memories, MemoriesVersion, ScannedMemory, StoreError, Unreviewed,
+};
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio::time::Instant;
 
@@ -88,8 +90,30 @@ pub(super) struct CachedMemory {
 pub(super) struct Update {
     pub(super) indexed: Vec<(MemoryPath, CachedMemory)>,
     pub(super) removed: Vec<MemoryPath>,
-    pub(super) uses: HashMap<MemoryPath, u64>,
+    /// All usage counts, if they were read.
+    pub(super) uses: Option<HashMap<MemoryPath, u64>>,
     pub(super) uses_noted: u64,
+}
+
+/// Files of memories, with the time of the last scan of all.
+#[derive(Debug)]
+pub(super) enum FoundFiles {
+    /// Those that may have changed since the last update.
+    Changed(Vec<ChangedMemory>, Instant),
+    /// All of them.
+    All(Vec<ScannedMemory>, Instant),
+}
+
+/// The memories that differ from a corpus.
+#[derive(Debug)]
+pub(super) struct CorpusDiff {
+    pub(super) removed: Vec<MemoryPath>,
+    /// New and changed memories, with the stamps of their files.
+    pub(super) new: Vec<(MemoryPath, Option<Stamp>)>,
+    /// All usage counts, if they were read.
+    pub(super) uses: Option<HashMap<MemoryPath, u64>>,
+    /// Time of the last scan of all files.
+    pub(super) scanned_at: Instant,
 }
 
 impl LiveCorpus {
@@ -200,16 +224,48 @@ impl LiveCorpus {
         (state.uses, state.uses_noted) = (uses, uses_noted);
     }
 
-    /// Compares a scan with the corpus: returns removed memories, and new or changed ones.
-    pub(super) fn diff(
+    /// Looks for changed files: only at those that changed since the last update where the system reports them, else at
+    /// all.
+    pub(super) async fn look_for_changes(
         &self,
-        scanned: Vec<ScannedMemory>,
-    ) -> (Vec<MemoryPath>, Vec<ScannedMemory>) {
+        memories: &Memories,
+    ) -> Result<FoundFiles, StoreError> {
+        let recent = self.read().recent_version();
+        if let Some((version, scanned_at)) = recent
+            && let Some(changed) = memories.changed_since(&version).await
+        {
+            return Ok(FoundFiles::Changed(changed, scanned_at));
+        }
+        // Read first: a change during the scan is found by the next one.
+        let scanned_at = Instant::now();
+        let mut scanned = memories.scan_roots().await?;
+        scanned.retain(|memory| !memory.exceeds_untrusted_limit);
+        Ok(FoundFiles::All(scanned, scanned_at))
+    }
+
+    /// Compares files with the corpus.
+    pub(super) fn diff(&self, found: FoundFiles) -> CorpusDiff {
         let state = self.read();
-        let present: HashSet<&MemoryPath> = scanned.iter().map(|memory| &memory.path).collect();
-        let removed =
-            state.memories.keys().filter(|path| !present.contains(path)).cloned().collect();
-        (removed, scanned.into_iter().filter(|memory| !state.is_unchanged(memory)).collect())
+        match found {
+            FoundFiles::Changed(changed, scanned_at) => {
+                let (present, gone): (Vec<_>, Vec<_>) =
+                    changed.into_iter().partition(|memory| memory.exists);
+                let removed = gone.into_iter().map(|memory| memory.path).collect();
+                let new = present.into_iter().map(|memory| (memory.path, memory.stamp));
+                let new = new.filter(|(path, stamp)| !state.is_unchanged(path, *stamp)).collect();
+                CorpusDiff { removed, new, uses: None, scanned_at }
+            }
+            FoundFiles::All(scanned, scanned_at) => {
+                let present: HashSet<&MemoryPath> = scanned.iter().map(|one| &one.path).collect();
+                let removed = state.memories.keys().filter(|path| !present.contains(path));
+                let removed = removed.cloned().collect();
+                let used = scanned.iter().filter(|memory| memory.uses > 0);
+                let uses = used.map(|memory| (memory.path.clone(), memory.uses)).collect();
+                let new = scanned.into_iter().map(|memory| (memory.path, memory.stamp));
+                let new = new.filter(|(path, stamp)| !state.is_unchanged(path, *stamp)).collect();
+                CorpusDiff { removed, new, uses: Some(uses), scanned_at }
+            }
+        }
     }
 
     /// Refreshes the review status of all memories, and marks the corpus as current.
@@ -220,12 +276,18 @@ impl LiveCorpus {
         version: Option<MemoriesVersion>,
     ) {
         let trust_version = memories.trust_version();
-        let texts: Vec<(MemoryPath, Revision)> = {
-            let state = self.read();
-            state.memories.iter().map(|(path, memory)| (path.clone(), memory.revision)).collect()
+        let unreviewed = if memories.may_hold_unreviewed().await {
+            let texts: Vec<(MemoryPath, Revision)> = {
+                let state = self.read();
+                let texts = state.memories.iter();
+                texts.map(|(path, memory)| (path.clone(), memory.revision)).collect()
+            };
+            let texts: Vec<_> =
+                texts.iter().map(|(path, revision)| (path, Some(*revision))).collect();
+            memories.unreviewed(&texts).await
+        } else {
+            HashMap::new()
         };
-        let texts: Vec<_> = texts.iter().map(|(path, revision)| (path, Some(*revision))).collect();
-        let unreviewed = memories.unreviewed(&texts).await;
         let mut state = self.write();
         state.unreviewed = unreviewed;
         state.trust_version = trust_version;
@@ -236,12 +298,12 @@ impl LiveCorpus {
     pub(super) async fn read_memories(
         &self,
         memories: &Memories,
-        new: &[ScannedMemory],
+        new: &[(MemoryPath, Option<Stamp>)],
         update: &mut Update,
     ) {
-        let paths: Vec<_> = new.iter().map(|memory| &memory.path).collect();
+        let paths: Vec<_> = new.iter().map(|(path, _)| path).collect();
         let texts = memories.read_readable(&paths).await;
-        for (ScannedMemory { path, stamp, .. }, text) in new.iter().zip(texts) {
+        for ((path, stamp), text) in new.iter().zip(texts) {
             match text {
                 Some(read) if !is_generated_index(path, &read.text) => {
                     let (revision, modified_at) = (read.revision, read.modified_at);
@@ -362,9 +424,16 @@ impl CorpusState {
         })
     }
 
-    fn is_unchanged(&self, scanned: &ScannedMemory) -> bool {
-        let cached = self.memories.get(&scanned.path);
-        scanned.stamp.is_some() && cached.is_some_and(|cached| cached.stamp == scanned.stamp)
+    /// Checks whether a file still has the stamp with which it was read.
+    fn is_unchanged(&self, path: &MemoryPath, stamp: Option<Stamp>) -> bool {
+        let cached = self.memories.get(path);
+        stamp.is_some() && cached.is_some_and(|cached| cached.stamp == stamp)
+    }
+
+    /// Returns the version at the last update and the time of the last complete scan, unless that is too long ago.
+    fn recent_version(&self) -> Option<(MemoriesVersion, Instant)> {
+        let (_, scanned_at) = self.synced.filter(|(_, at)| at.elapsed() < CORPUS_AGE_MAX)?;
+        Some((self.version.clone()?, scanned_at))
     }
 
     /// Checks whether a memory must not be shown unasked.
@@ -399,7 +468,9 @@ impl CorpusState {
             drift += usize::from(!is_same || read.stamp.is_some());
             self.memories.insert(path, read);
         }
-        (self.uses, self.uses_noted) = (update.uses, update.uses_noted);
+        if let Some(uses) = update.uses {
+            (self.uses, self.uses_noted) = (uses, update.uses_noted);
+        }
         (self.synced, self.version) = (None, None);
         drift
     }

@@ -108,6 +108,45 @@ async fn changes_by_any_writer_are_followed() {
 }
 
 #[tokio::test]
+async fn a_change_by_another_program_is_found_by_the_next_recall_without_a_wait() {
+    let world = filled().await;
+    let folder = world.home.path().join("data/memory");
+    // From the second scan on, the files are observed.
+    for round in 0..60 {
+        let text = format!("- The ferry to Skarholm leaves from pier {round}.\n");
+        let name = format!("ferry-{}.md", round % 3);
+        fs::write(folder.join(&name), &text).unwrap();
+        let query = "which pier does the ferry to Skarholm leave from?";
+        let found = world.recaller.recall(&world.memories, query).await.unwrap();
+        let texts: Vec<&str> = found.iter().map(|found| found.text.trim()).collect();
+        assert!(texts.contains(&text.trim()), "round {round}: {texts:?}");
+        if round % 3 == 2 {
+            fs::remove_file(folder.join(&name)).unwrap();
+            let left = world.recall(query).await;
+            assert!(!left.contains(&format!("/memories/global/{name}")), "{left:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_acceptance_by_another_process_gives_another_version() {
+    let world = filled().await;
+    fs::write(world.home.path().join("data/memory/new.md"), "- The slipway is closed.\n").unwrap();
+    world.recall("is the slipway closed?").await;
+    let version = world.memories.version().await;
+    assert!(version.is_some());
+    assert_eq!(world.memories.version().await, version, "nothing changed");
+    // No file changes, so only the count of writes tells.
+    let other = Engine::open(config(world.home.path())).unwrap();
+    let others = other.memories(&BindingRequest::default(), Caller::person("other"));
+    let accepted = path("/memories/global/new.md");
+    let revision = others.read(&accepted).await.unwrap().revision;
+    let change = others.accept(&accepted, revision, &CallContext::default()).await.unwrap();
+    assert!(change.is_some());
+    assert_ne!(world.memories.version().await, version);
+}
+
+#[tokio::test]
 async fn a_secret_from_an_external_edit_is_never_found() {
     let world = filled().await;
     let secret = format!("- The key of the ferry is sk-ant-api03-{}.\n", "Ab3".repeat(31));
