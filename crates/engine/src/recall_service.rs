@@ -303,7 +303,7 @@ impl RecallService {
             let batch = batches.next().unwrap_or_default();
             corpus.read_memories(memories, batch, &mut update).await;
             let is_last = batches.peek().is_none();
-            let current = is_last.then(|| (change_count, scanned_at));
+            let current = is_last.then_some((change_count, scanned_at));
             let Some(held_guard) = guard else { return Ok(()) };
             let next = Update { uses_noted, ..Update::default() };
             let update = std::mem::replace(&mut update, next);

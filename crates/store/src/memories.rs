@@ -308,16 +308,16 @@ impl Memories {
 
     /// Returns the number of uses of each memory that was used.
     pub async fn use_counts(&self) -> HashMap<MemoryPath, u64> {
-        let mut uses = HashMap::new();
+        let mut counts = HashMap::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             let rows = self.usage_by_path(&root.key).await.into_iter();
             let used = rows.filter(|(_, row)| row.usage.uses > 0);
-            uses.extend(used.filter_map(|(path, row)| {
+            counts.extend(used.filter_map(|(path, row)| {
                 Some((MemoryPath::inside(bound.mount, path).ok()?, row.usage.uses))
             }));
         }
-        uses
+        counts
     }
 
     /// Returns the available roots.

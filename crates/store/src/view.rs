@@ -359,12 +359,11 @@ impl Memories {
     ) -> Result<Option<Arc<FileList>>, StoreError> {
         let folder = under.and_then(MemoryPath::relative);
         root.recover_once(&self.store).await;
-        let files = match folder {
-            None => root.backend.list(Freshness::Observed).await,
-            Some(_) => {
-                let walk = root.backend.walk(folder, Extent::ALL).await;
-                walk.map(|walk| Arc::new(FileList::from(walk)))
-            }
+        let files = if folder.is_none() {
+            root.backend.list(Freshness::Observed).await
+        } else {
+            let walk = root.backend.walk(folder, Extent::ALL).await;
+            walk.map(|walk| Arc::new(FileList::from(walk)))
         };
         match (files, under) {
             (Ok(files), _) => Ok(Some(files)),

@@ -259,8 +259,8 @@ impl LiveCorpus {
                 let present: HashSet<&MemoryPath> = scanned.iter().map(|one| &one.path).collect();
                 let removed = state.memories.keys().filter(|path| !present.contains(path));
                 let removed = removed.cloned().collect();
-                let used = scanned.iter().filter(|memory| memory.uses > 0);
-                let uses = used.map(|memory| (memory.path.clone(), memory.uses)).collect();
+                let counts = scanned.iter().filter(|memory| memory.uses > 0);
+                let uses = counts.map(|memory| (memory.path.clone(), memory.uses)).collect();
                 let new = scanned.into_iter().map(|memory| (memory.path, memory.stamp));
                 let new = new.filter(|(path, stamp)| !state.is_unchanged(path, *stamp)).collect();
                 CorpusDiff { removed, new, uses: Some(uses), scanned_at }
