@@ -327,7 +327,7 @@ pub trait Backend: Debug + Send + Sync {
     async fn walk(&self, from: Option<&RelativePath>, extent: Extent)
     -> Result<Walk, BackendError>;
 
-    /// Lists all memories. An adapter that is told of changes answers a repeated call from memory, with work in
+    /// Lists all memories. An adapter that gets notices of changes answers a repeated call from memory, with work in
     /// proportion to what changed. Each change that ended before the call is in the list.
     async fn list(&self, _freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
         Ok(Arc::new(self.walk(None, Extent::ALL).await?.into()))

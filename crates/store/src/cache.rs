@@ -42,11 +42,11 @@ impl<T: Clone> FileCache<T> {
 }
 
 /// Maximum size of the cached texts of a root, in bytes.
-const TEXT_BYTES_MAX: usize = 16 << 20;
+const CACHED_TEXT_BYTES_MAX: usize = 16 << 20;
 
 /// Texts of files, each for one stamp of its file.
 #[derive(Debug, Default)]
-pub(crate) struct TextCache(Cache<RelativePath, (Stamp, Arc<str>), TEXT_BYTES_MAX>);
+pub(crate) struct TextCache(Cache<RelativePath, (Stamp, Arc<str>), CACHED_TEXT_BYTES_MAX>);
 
 impl TextCache {
     /// Returns the text for this stamp of a file.

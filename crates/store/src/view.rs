@@ -248,8 +248,8 @@ impl Memories {
         Ok(listing)
     }
 
-    /// Calls `visit` with the text of each memory of all scopes, or of one scope or folder, in the order of a listing, or
-    /// with the reason why it has none. Stops when `visit` breaks. Returns the number of memories beyond the maximum of a
+    /// Calls `visit` with the text of each memory, or with the reason why it has none. Visits all scopes, or one scope or
+    /// folder, in the order of a listing. Stops when `visit` breaks. Returns the number of memories beyond the maximum of a
     /// listing, which are left out. Does not count as a use.
     pub async fn visit_texts(
         &self,

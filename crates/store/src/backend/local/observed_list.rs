@@ -18,7 +18,7 @@ use super::walk::{self, stat_file, walk_with};
 use crate::backend::{BackendError, Extent, FileList, Freshness, Stat, WalkedFile};
 
 /// Maximum number of changes that a list collects before the next walk.
-const CHANGES_MAX: usize = 16_384;
+const LISTED_CHANGES_MAX: usize = 16_384;
 
 /// The list of one root.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Observation {
     /// Returns the list after a look at the files that changed. Returns `None` if all folders have to be walked.
     fn refresh(&mut self, root: &Dir) -> Option<Arc<FileList>> {
         let is_outdated = self.walked_at.elapsed() >= OBSERVED_AGE_MAX
-            || self.list.changes_since_walk() >= CHANGES_MAX;
+            || self.list.changes_since_walk() >= LISTED_CHANGES_MAX;
         if is_outdated || identity(root)? != self.root {
             return None;
         }

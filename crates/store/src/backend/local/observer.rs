@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use self::inotify::{Notice, Notices};
 
 /// Maximum number of folders that a process observes. The kernel needs about a kilobyte for each.
-const FOLDERS_MAX: usize = 4_096;
+const OBSERVED_FOLDERS_MAX: usize = 4_096;
 /// Maximum number of changed paths that are collected between two calls; a walk is cheaper than more.
-const PATHS_MAX: usize = 1_024;
+const NOTICED_PATHS_MAX: usize = 1_024;
 
 /// The notices of one process. There is one queue for all roots, because the system limits the queues of a user.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Observer {
         changes: &Arc<PendingChanges>,
     ) -> bool {
         let mut state = self.0.lock();
-        if state.folders.len() >= FOLDERS_MAX {
+        if state.folders.len() >= OBSERVED_FOLDERS_MAX {
             return false;
         }
         if state.notices.is_none() {
@@ -140,7 +140,7 @@ impl PendingChanges {
     fn add(&self, path: Option<RelativePath>) {
         let mut state = self.0.lock();
         match path {
-            Some(path) if state.paths.len() < PATHS_MAX => {
+            Some(path) if state.paths.len() < NOTICED_PATHS_MAX => {
                 state.paths.insert(path);
             }
             _ => state.is_incomplete = true,
@@ -162,7 +162,7 @@ mod inotify {
 
     /// A change in a watched folder.
     pub(super) enum Notice<'n> {
-        /// The watched folder itself changed, or a folder of this name in it. Nothing below can be told.
+        /// The watched folder itself changed, or a folder of this name in it. What changed below it is unknown.
         Folder { watch: i32, name: Option<&'n str> },
         /// A file of this name in it.
         File { watch: i32, name: &'n str },

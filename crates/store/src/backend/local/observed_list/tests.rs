@@ -1,3 +1,5 @@
+//! Changes by another program, and the lists after them.
+
 #![expect(clippy::disallowed_methods, reason = "the tests change files as another program does")]
 
 use std::fs;
