@@ -571,7 +571,7 @@ impl PairComparison {
                 && older.1.parsed.has_reasons()
                 && !newer.1.parsed.has_reasons();
             let pair = [older.0, newer.0];
-            (!loses_reasons).then(|| PossibleProposal::OfPair(relation, pair))
+            (!loses_reasons).then_some(PossibleProposal::OfPair(relation, pair))
         })
     }
 

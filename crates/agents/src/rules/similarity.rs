@@ -358,7 +358,9 @@ impl OverlapFilter {
             for word in [token.key, token.word].into_iter().take(count) {
                 let Some(indexes) = self.indexes.get(&word) else { continue };
                 is_shared.resize(self.weights.len(), false);
-                indexes.iter().for_each(|index| is_shared[*index] = true);
+                for index in indexes {
+                    is_shared[*index] = true;
+                }
             }
         }
         let all: f64 = self.weights.iter().sum();
