@@ -7,33 +7,52 @@ use memory::cache::Cache;
 use memory::path::MemoryPath;
 use store::backend::Stamp;
 
-use crate::rules::ParsedText;
+use crate::rules::{ParsedText, StoredMemory, title_fingerprints};
 
-/// Maximum size, in bytes: about three thousand memories of a kilobyte.
-const CACHE_BYTES_MAX: usize = 12 << 20;
-
-/// Memory use per byte of text, with the parsed form.
-const BYTES_PER_TEXT_BYTE: usize = 5;
+/// Maximum size, in bytes. Ten thousand memories of six entries with a hundred bytes each need 45 MiB.
+const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// A cached memory.
-pub(crate) type CachedText = (MemoryPath, Stamp, ParsedText);
+#[derive(Debug)]
+pub(crate) struct CachedText {
+    path: MemoryPath,
+    stamp: Stamp,
+    text: ParsedText,
+    bytes: usize,
+}
+
+impl CachedText {
+    /// Parses a memory for the cache, with everything that tasks need of it.
+    pub(crate) fn new(stored: &StoredMemory, stamp: Stamp) -> Self {
+        let path = stored.path.clone();
+        let path_bytes = path.relative().map_or(0, |relative| relative.as_str().len());
+        // The tokens of the title are kept with the text.
+        drop(title_fingerprints(stored));
+        let bytes = size_of::<Self>() + path_bytes + stored.text.memory_bytes();
+        Self { path, stamp, text: stored.text.clone(), bytes }
+    }
+}
 
 /// Cached memories by root, sorted by path.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedTextCache(Cache<String, Vec<CachedText>, CACHE_BYTES_MAX>);
 
 impl ParsedTextCache {
-    /// Returns the text of a memory if it is cached with this stamp.
-    pub(crate) fn get(
+    /// Returns the text of each memory that is cached with its stamp; the memories are sorted by path.
+    pub(crate) fn get_all<'a>(
         &mut self,
         root: &str,
-        path: &MemoryPath,
-        stamp: Stamp,
-    ) -> Option<ParsedText> {
-        let texts = self.0.get(root)?;
-        let index = texts.binary_search_by(|(cached, ..)| cached.cmp(path)).ok()?;
-        let (_, cached, text) = texts.get(index)?;
-        (*cached == stamp).then(|| text.clone())
+        memories: impl Iterator<Item = (&'a MemoryPath, Option<Stamp>)>,
+    ) -> Vec<Option<ParsedText>> {
+        let cached = self.0.get(root).map(Vec::as_slice).unwrap_or_default();
+        let mut cached = cached.iter().peekable();
+        memories
+            .map(|(path, stamp)| {
+                while cached.next_if(|cached| cached.path < *path).is_some() {}
+                let cached = cached.peek()?;
+                (cached.path == *path && Some(cached.stamp) == stamp).then(|| cached.text.clone())
+            })
+            .collect()
     }
 
     /// Replaces the cached memories of a root; they are sorted by path. Memories beyond the size of the whole cache
@@ -41,38 +60,50 @@ impl ParsedTextCache {
     pub(crate) fn insert_root(&mut self, root: &str, mut texts: Vec<CachedText>) {
         let mut bytes = 0;
         // Keep the first memories: caching the last ones would evict all of them by turns.
-        texts.retain(|(.., text)| {
-            let more = (text.len() + size_of::<CachedText>()) * BYTES_PER_TEXT_BYTE;
-            let fits = bytes + more <= CACHE_BYTES_MAX;
-            bytes += if fits { more } else { 0 };
+        texts.retain(|cached| {
+            let fits = bytes + cached.bytes <= CACHE_BYTES_MAX;
+            bytes += if fits { cached.bytes } else { 0 };
             fits
         });
         self.0.insert_weighted(root.to_owned(), texts, bytes);
-    }
-
-    /// Drops the tokens of all texts, which the next task may not need.
-    pub(crate) fn drop_tokens(&mut self) {
-        for (.., text) in self.0.values_mut().flatten() {
-            text.drop_tokens();
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use memory::change::Trust;
     use memory::path::Layout;
 
     use super::*;
+    use crate::rules::EntryDates;
 
     const STAMP: Stamp = Stamp([1, 2, 3, 4]);
 
+    fn stored(text: &str) -> StoredMemory {
+        StoredMemory {
+            path: MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap(),
+            text: text.into(),
+            pinned: false,
+            entry_dates: EntryDates::Unknown,
+            trust: Trust::Person,
+            influenced: false,
+            written_by_review: false,
+        }
+    }
+
+    /// Returns one memory of this weight.
     fn texts(bytes: usize) -> Vec<CachedText> {
-        let path = MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap();
-        vec![(path, STAMP, "x".repeat(bytes).into())]
+        let text = CachedText::new(&stored("- x"), STAMP);
+        vec![CachedText { bytes, ..text }]
+    }
+
+    fn get(cache: &mut ParsedTextCache, root: &str, stamp: Stamp) -> Option<ParsedText> {
+        let path = stored("").path;
+        cache.get_all(root, [(&path, Some(stamp))].into_iter()).remove(0)
     }
 
     fn is_cached(cache: &mut ParsedTextCache, root: &str) -> bool {
-        cache.get(root, &texts(0)[0].0, STAMP).is_some()
+        get(cache, root, STAMP).is_some()
     }
 
     #[test]
@@ -80,14 +111,15 @@ mod tests {
         let mut cache = ParsedTextCache::default();
         cache.insert_root("a", texts(1));
         assert!(is_cached(&mut cache, "a") && !is_cached(&mut cache, "b"));
-        assert!(cache.get("a", &texts(0)[0].0, Stamp([1, 2, 3, 5])).is_none());
+        assert!(get(&mut cache, "a", Stamp([1, 2, 3, 5])).is_none());
         cache.insert_root("a", Vec::new());
         assert!(!is_cached(&mut cache, "a"), "the memory is gone");
     }
 
     #[test]
     fn the_least_recently_used_root_is_evicted_and_nothing_beyond_the_bound_is_cached() {
-        let half = CACHE_BYTES_MAX / BYTES_PER_TEXT_BYTE / 2 - size_of::<CachedText>();
+        // A root without texts weighs one byte.
+        let half = CACHE_BYTES_MAX / 2 - 1;
         let mut cache = ParsedTextCache::default();
         cache.insert_root("a", texts(half));
         cache.insert_root("b", texts(half));

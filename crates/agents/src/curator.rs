@@ -3,21 +3,21 @@
 //! Parsed memories are cached between tasks, by file stamp. A memory that changes between the snapshot and the edit
 //! is a conflict, and nothing of the draft may be committed then. The decisions themselves are in [`rules`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::tz::TimeZone;
 use memory::access::Access;
 use memory::change::Trust;
 use memory::clock::Clock;
 use memory::command::{CommandError, MemoryCommand, Reply};
-use memory::document::{self, Revision};
+use memory::document;
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{Mutex, MutexGuard};
 use store::{Draft, MEMORY_LIST, Memories, MountState, ScannedMemory, StoreError, Unreviewed};
 use strum::VariantArray as _;
 
-use crate::cache::ParsedTextCache;
+use crate::cache::{CachedText, ParsedTextCache};
 use crate::model_curator::{AgentError, quotes_prompt};
 use crate::request::{
     CuratorEdit, DreamReport, ForgetReport, ForgetRequest, MemoryTopic, RememberError,
@@ -92,30 +92,31 @@ impl<C: Clock> RuleCurator<C> {
             .map(|mount| mount.mount)
             .collect();
         let mut scanned = Box::pin(memories.scan_roots()).await?;
-        let paths: Vec<MemoryPath> = scanned.iter().map(|memory| memory.path.clone()).collect();
-        scanned.retain(|memory| !memory.exceeds_untrusted_limit);
         let mut stored: Vec<StoredMemory> = Vec::with_capacity(scanned.len());
-        let mut failed_reads = Vec::new();
+        let (mut occupied_paths, mut failed_reads) = (Vec::new(), Vec::new());
         for MountState { mount, key, .. } in mounts {
             let root_key = key.map(|key| key.place).unwrap_or_default();
             let (in_mount, rest) =
                 scanned.into_iter().partition(|memory| memory.path.mount() == Some(mount));
             scanned = rest;
-            stored.extend(
-                Box::pin(self.read_root(memories, &root_key, in_mount, &mut failed_reads)).await,
-            );
+            let read = Box::pin(self.read_root(memories, &root_key, in_mount)).await;
+            stored.extend(read.memories);
+            occupied_paths.extend(read.occupied_paths);
+            failed_reads.extend(read.failed);
         }
-        let read: HashSet<&MemoryPath> = stored.iter().map(|memory| &memory.path).collect();
-        let unread = paths.into_iter().filter(|path| !read.contains(path));
-        let blocked = blocked_topic_folders(memories, &writable).await;
-        let occupied_paths = unread.chain(blocked).collect();
+        occupied_paths.extend(scanned.into_iter().map(|memory| memory.path));
+        occupied_paths.extend(blocked_topic_folders(memories, &writable).await);
         // An unreviewed memory decides nothing. Only memories that travel with a repository can be unreviewed.
         set_trust(memories, &mut stored, |stored| stored.path.is_shared()).await?;
-        for waiting in memories.pending_reviews().await? {
-            for memory in stored.iter_mut().filter(|memory| memory.path == waiting.path) {
-                match waiting.reason {
-                    Unreviewed::Background => memory.written_by_review = true,
-                    _ => memory.influenced = true,
+        let pending = memories.pending_reviews().await?;
+        let reasons: HashMap<&MemoryPath, Unreviewed> =
+            pending.iter().map(|waiting| (&waiting.path, waiting.reason)).collect();
+        if !reasons.is_empty() {
+            for memory in &mut stored {
+                match reasons.get(&memory.path) {
+                    Some(Unreviewed::Background) => memory.written_by_review = true,
+                    Some(_) => memory.influenced = true,
+                    None => {}
                 }
             }
         }
@@ -124,32 +125,34 @@ impl<C: Clock> RuleCurator<C> {
     }
 
     /// Reads the memories of one root, from the cache where possible. A memory that cannot be read does not stop
-    /// the others; its path is added to `failed_reads`.
+    /// the others.
     async fn read_root(
         &self,
         memories: &Memories,
         root_key: &str,
         scanned: Vec<ScannedMemory>,
-        failed_reads: &mut Vec<MemoryPath>,
-    ) -> Vec<StoredMemory> {
-        let cached: Vec<Option<ParsedText>> = {
-            let mut cache = self.cache();
-            let find = |memory: &ScannedMemory| cache.get(root_key, &memory.path, memory.stamp?);
-            scanned.iter().map(find).collect()
-        };
+    ) -> ReadMemories {
+        let mut result = ReadMemories::default();
+        let (scanned, excess): (Vec<_>, Vec<_>) =
+            scanned.into_iter().partition(|memory| !memory.exceeds_untrusted_limit);
+        result.occupied_paths.extend(excess.into_iter().map(|memory| memory.path));
+        let stamps = scanned.iter().map(|memory| (&memory.path, memory.stamp));
+        let cached = self.cache().get_all(root_key, stamps);
         let missing = scanned.iter().zip(&cached).filter(|(_, cached)| cached.is_none());
         let missing: Vec<_> = missing.map(|(memory, _)| &memory.path).collect();
         let mut read = memories.read_many(&missing).await.into_iter();
-        let mut stored = Vec::with_capacity(scanned.len());
         let mut to_cache = Vec::with_capacity(scanned.len());
+        result.memories.reserve(scanned.len());
         for (ScannedMemory { path, stamp, pinned, .. }, cached) in scanned.into_iter().zip(cached) {
             let text = match cached {
                 Some(text) => text,
                 None => match read.next().expect("every memory missing in the cache is read") {
                     Ok(read) => ParsedText::from(read.text),
-                    Err(StoreError::Refused(_)) => continue,
-                    Err(_) => {
-                        failed_reads.push(path);
+                    Err(error) => {
+                        if !matches!(error, StoreError::Refused(_)) {
+                            result.failed.push(path.clone());
+                        }
+                        result.occupied_paths.push(path);
                         continue;
                     }
                 },
@@ -158,10 +161,10 @@ impl<C: Clock> RuleCurator<C> {
             if path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
                 && document::is_generated_list(&text)
             {
+                result.occupied_paths.push(path);
                 continue;
             }
-            to_cache.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
-            stored.push(StoredMemory {
+            let memory = StoredMemory {
                 path,
                 text,
                 pinned,
@@ -169,17 +172,24 @@ impl<C: Clock> RuleCurator<C> {
                 trust: Trust::Outside,
                 influenced: false,
                 written_by_review: false,
-            });
+            };
+            to_cache.extend(stamp.map(|stamp| CachedText::new(&memory, stamp)));
+            result.memories.push(memory);
         }
         self.cache().insert_root(root_key, to_cache);
-        stored
+        result.occupied_paths.sort_unstable();
+        result
     }
+}
 
-    /// Drops a snapshot after the decisions, and the tokens that they needed.
-    fn release_snapshot(&self, snapshot: Snapshot) {
-        drop(snapshot);
-        self.cache().drop_tokens();
-    }
+/// The memories of a root that could be read, and the paths of the others.
+#[derive(Default)]
+struct ReadMemories {
+    memories: Vec<StoredMemory>,
+    /// Paths of files that are not among the memories.
+    occupied_paths: Vec<MemoryPath>,
+    /// The paths among them where reading failed and that may hold entries.
+    failed: Vec<MemoryPath>,
 }
 
 impl<C: Clock> RuleCurator<C> {
@@ -193,7 +203,6 @@ impl<C: Clock> RuleCurator<C> {
         let snapshot = self.snapshot(memories).await?;
         let remembered = rules::remember(&snapshot, request, &self.screen)?;
         apply_edits(draft, &snapshot, &remembered.edits).await?;
-        self.release_snapshot(snapshot);
         Ok(remembered)
     }
 
@@ -207,7 +216,6 @@ impl<C: Clock> RuleCurator<C> {
         let snapshot = self.snapshot(memories).await?;
         let forgotten = rules::forget(&snapshot, request);
         apply_edits(draft, &snapshot, &forgotten.edits).await?;
-        self.release_snapshot(snapshot);
         Ok(forgotten)
     }
 
@@ -228,7 +236,6 @@ impl<C: Clock> RuleCurator<C> {
         }
         let dreamt = rules::dream(&snapshot);
         apply_edits(draft, &snapshot, &dreamt.edits).await?;
-        self.release_snapshot(snapshot);
         Ok(dreamt)
     }
 
@@ -247,7 +254,6 @@ impl<C: Clock> RuleCurator<C> {
             rules::apply_findings(&snapshot, request, decisions, (checks, BTreeMap::new()));
         apply_edits(draft, &snapshot, &reviewed.edits).await?;
         draft.set_note(reviewed.evidence_note.clone());
-        self.release_snapshot(snapshot);
         Ok(reviewed)
     }
 
@@ -265,8 +271,8 @@ async fn set_trust(
 ) -> Result<(), StoreError> {
     let selected: Vec<&mut StoredMemory> =
         stored.iter_mut().filter(|memory| is_selected(memory)).collect();
-    let revision = |stored: &StoredMemory| Revision::digest(stored.text.as_bytes());
-    let texts: Vec<_> = selected.iter().map(|stored| (&stored.path, revision(stored))).collect();
+    let texts: Vec<_> =
+        selected.iter().map(|stored| (&stored.path, stored.text.revision())).collect();
     let trusted = memories.trust_levels(&texts).await?;
     for (stored, trust) in selected.into_iter().zip(trusted) {
         stored.trust = trust;

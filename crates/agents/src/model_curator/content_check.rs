@@ -112,7 +112,8 @@ pub(super) fn check_remember_edit(stored: &StoredMemory, now: &str) -> Result<()
 
 /// Checks whether a new entry has at least half of the words of an old one.
 fn shares_half_of_words(old: &ParsedEntry, new: &ParsedEntry) -> bool {
-    let (old, new) = (content_keys(old.tokenized()), content_keys(new.tokenized()));
+    let (old, new) = (old.tokenize(), new.tokenize());
+    let (old, new) = (content_keys(&old), content_keys(&new));
     let shared = old.iter().filter(|(word, _)| new.iter().any(|(other, _)| other == word)).count();
     shared > 0 && shared * 2 >= old.len()
 }

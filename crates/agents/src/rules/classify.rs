@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::lexicon::Class;
-use super::snapshot::reasons_start;
+use super::snapshot::{ParsedEntry, reasons_start};
 use super::tokenize::{TextToken, TokenizedText, is_unspaced};
 use crate::request::MemoryTopic;
 
@@ -73,7 +73,12 @@ pub(crate) fn classify(fact: &str) -> FactClassification {
 
 /// Checks whether a fact is about health, family, money or an address.
 pub(crate) fn is_private(fact: &str) -> bool {
-    TextFeatures::detect(fact, &TokenizedText::tokenize(fact)).has(TextFeature::IsPrivate)
+    TokenizedText::tokenize(fact).has(Class::Private) || has_contact(fact)
+}
+
+/// Checks whether the statement of an entry is about health, family, money or an address.
+pub(crate) fn is_private_entry(entry: &ParsedEntry) -> bool {
+    entry.fingerprints().has(Class::Private) || has_contact(entry.statement())
 }
 
 fn names_this_project(text: &TokenizedText) -> bool {

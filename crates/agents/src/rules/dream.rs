@@ -6,10 +6,12 @@
 //! that are private in a shared repository become proposals. Memories with merge conflict markers are not changed; the
 //! summary names them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use jiff::civil::Date;
+use memory::cache::Cache;
 use memory::change::Trust;
 use memory::document::{self, conflict_line, replace_entry};
 use memory::path::{MemoryPath, Mount, Scope};
@@ -17,12 +19,16 @@ use memory::proposal::{EntryChange, EntryReference, Proposal, ProposalKind};
 
 use super::classify;
 use super::dates;
-use super::duplicate::{NormalizedText, has_blocks, is_duplicate, is_fragment};
+use super::duplicate::{NormalizedText, has_blocks, is_duplicate, is_fragment, subject_of};
+use super::fingerprints::{Fingerprint, FingerprintMap, TokenFingerprint};
 use super::frontmatter::{first_words, has_generated_description, with_missing_description};
 use super::lexicon::Class;
 use super::remember::entry_outcome;
-use super::similarity::{self, DocumentFrequencies, EntryRelation};
+use super::similarity::{
+    self, ComparedStatement, DocumentFrequencies, EntryRelation, RelationFilter,
+};
 use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
+use super::tokenize::TokenizedText;
 use crate::request::{CuratorEdit, DreamReport, EntryAction, EntryOutcome, MemoryTopic};
 
 /// Maximum number of memories that one dream changes, so that a person can review the dream.
@@ -49,8 +55,9 @@ pub fn dream(snapshot: &Snapshot) -> DreamReport {
         .filter(|stored| conflict_line(&stored.text).is_some())
         .map(|stored| &stored.path)
         .collect();
+    let conflicted: HashSet<&MemoryPath> = conflicts.iter().copied().collect();
     let memories: Vec<&StoredMemory> =
-        snapshot.memories.iter().filter(|stored| !conflicts.contains(&&stored.path)).collect();
+        snapshot.memories.iter().filter(|stored| !conflicted.contains(&stored.path)).collect();
     let mut plan = DreamPlan {
         snapshot,
         texts: BTreeMap::new(),
@@ -118,8 +125,10 @@ fn merge_duplicates<'a>(
                 memories[memory];
             (*by_review, !pinned, std::cmp::Reverse(*trust), path.to_string().len(), memory, index)
         });
-        let mut kept: Vec<EntryIndex> = Vec::new();
+        // Only entries about the same subject can be duplicates.
+        let mut kept_by_subject: HashMap<_, Vec<EntryIndex>> = HashMap::new();
         for index in order {
+            let kept = kept_by_subject.entry(subject_of(&memories[index.0].path)).or_default();
             let is_same = kept.iter().any(|&kept| is_duplicate(entry(kept), entry(index)));
             if is_same && plan.snapshot.may_edit(memories[index.0]) {
                 duplicates.insert(index);
@@ -132,13 +141,16 @@ fn merge_duplicates<'a>(
     for (memory, stored) in memories.iter().enumerate() {
         let of_memory: Vec<usize> =
             duplicates.range((memory, 0)..(memory + 1, 0)).map(|(_, index)| *index).collect();
+        if of_memory.is_empty() {
+            continue;
+        }
         // Metadata that is not derived from entries must not be removed with the last one.
         let is_emptied = of_memory.len() == stored.text.parsed().entries.len();
         if is_emptied && has_own_metadata(stored) {
             continue;
         }
-        if of_memory.is_empty() || !plan.can_change_more() {
-            plan.counts.deferred += usize::from(!of_memory.is_empty());
+        if !plan.can_change_more() {
+            plan.counts.deferred += 1;
             continue;
         }
         let entries = &stored.text.parsed().entries;
@@ -201,16 +213,23 @@ impl<'a> DreamPlan<'a> {
 
     /// Resolves the relative dates in a memory's entries, by the time each was written.
     fn resolve_dates(&mut self, stored: &'a StoredMemory, room: &mut usize) {
+        let is_unchanged = !self.texts.contains_key(&stored.path);
+        if is_unchanged && stored.entries_with_relative_dates().is_empty() {
+            return;
+        }
         let Some(current) = self.current(stored) else { return };
         let (mut text, mut changes) = (current.text.to_string(), Vec::new());
         for old in current.text.parsed().entries.iter().rev() {
+            if !old.fingerprints().has_relative_date {
+                continue;
+            }
             let Some(written) = stored.entry_dates.written_at(old.full_text()) else { continue };
             let new =
                 dates::resolve_relative_dates(old.full_text(), self.snapshot.local_date(written));
             if new == old.full_text() {
                 continue;
             }
-            if let Some(with_date) = replace_entry(&text, &old.entry, &new) {
+            if let Some(with_date) = replace_entry(&text, &old.entry(), &new) {
                 text = with_date;
                 changes.push(entry_outcome(&stored.path, EntryAction::Dated, &new));
             }
@@ -324,21 +343,27 @@ fn all_proposals(
         .filter(|(index, ..)| !merged.contains(index))
         .collect();
     let today = snapshot.local_date(snapshot.now);
-    let mut proposals: Vec<Proposal> = Vec::new();
+    let moves = MoveTargets::new(snapshot);
+    let mut possible: Vec<PossibleProposal> = Vec::new();
     for &(_, stored, note) in &all {
-        proposals.extend(propose_expiry(stored, note, today));
-        proposals.extend(propose_move(stored, note, snapshot));
+        let of_entry = propose_expiry(stored, note, today).into_iter();
+        let of_entry = of_entry.chain(moves.propose(stored, note));
+        possible.extend(of_entry.map(|proposal| PossibleProposal::OfEntry(Box::new(proposal))));
     }
-    proposals.extend(propose_pairs(&all));
-    proposals.retain(|proposal| {
-        proposal.changes.iter().all(|change| !is_pinned(memories, &change.path))
-    });
+    possible.extend(related_pairs(&all));
     // The sort is stable, so equal scores keep their order.
-    proposals.sort_by_key(|proposal| std::cmp::Reverse(proposal.score));
+    possible.sort_by_key(|proposal| std::cmp::Reverse(proposal.score()));
+    let pinned = memories.iter().filter(|stored| stored.pinned);
+    let pinned: HashSet<&MemoryPath> = pinned.map(|stored| &stored.path).collect();
     // Each entry is removed by one proposal only, and by none if another proposal relies on it.
     let (mut removed, mut required): (Vec<EntryReference>, Vec<EntryReference>) =
         (Vec::new(), Vec::new());
-    proposals.retain(|proposal| {
+    let mut proposals = Vec::new();
+    for proposal in possible {
+        let proposal = proposal.into_proposal(&all);
+        if proposal.changes.iter().any(|change| pinned.contains(&change.path)) {
+            continue;
+        }
         let removals: Vec<EntryReference> = proposal
             .changes
             .iter()
@@ -352,15 +377,40 @@ fn all_proposals(
         if is_free {
             removed.extend(removals);
             required.extend(proposal.relies_on.iter().cloned());
+            proposals.push(proposal);
         }
-        is_free
-    });
-    proposals.truncate(DREAM_PROPOSALS_MAX);
+        if proposals.len() == DREAM_PROPOSALS_MAX {
+            break;
+        }
+    }
     proposals
 }
 
-fn is_pinned(memories: &[&StoredMemory], path: &MemoryPath) -> bool {
-    memories.iter().any(|stored| stored.path == *path && stored.pinned)
+/// A proposal that is made if there is room for it. There may be one for each entry.
+enum PossibleProposal {
+    /// About one entry.
+    OfEntry(Box<Proposal>),
+    /// About two entries, by their indexes; the second one is newer as far as that is known.
+    OfPair(EntryRelation, [usize; 2]),
+}
+
+impl PossibleProposal {
+    const fn score(&self) -> u8 {
+        match self {
+            Self::OfEntry(proposal) => proposal.score,
+            Self::OfPair(relation, _) => relation.score,
+        }
+    }
+
+    fn into_proposal(self, all: &[(EntryIndex, &StoredMemory, &ParsedEntry)]) -> Proposal {
+        match self {
+            Self::OfEntry(proposal) => *proposal,
+            Self::OfPair(relation, pair) => {
+                let [older, newer] = pair.map(|index| entry_reference(all[index].1, all[index].2));
+                similarity::relation_proposal(relation, &older, &newer)
+            }
+        }
+    }
 }
 
 fn entry_reference(stored: &StoredMemory, entry: &ParsedEntry) -> EntryReference {
@@ -368,90 +418,181 @@ fn entry_reference(stored: &StoredMemory, entry: &ParsedEntry) -> EntryReference
 }
 
 /// Compares the entries of one scope that share rare words.
-fn propose_pairs(all: &[(EntryIndex, &StoredMemory, &ParsedEntry)]) -> Vec<Proposal> {
-    let frequencies = DocumentFrequencies::from_entries(all.iter().map(|(.., entry)| *entry));
-    let mut entries_with: HashMap<&str, Vec<usize>> = HashMap::new();
+fn related_pairs(all: &[(EntryIndex, &StoredMemory, &ParsedEntry)]) -> Vec<PossibleProposal> {
+    let entries: Vec<PairedEntry<'_>> =
+        all.iter().map(|(_, stored, entry)| PairedEntry::new(stored, entry)).collect();
+    let mut comparison = PairComparison {
+        frequencies: DocumentFrequencies::from_entries(all.iter().map(|(.., entry)| *entry)),
+        tokens: Cache::default(),
+    };
+    let mut entries_with: FingerprintMap<Fingerprint, Vec<usize>> = FingerprintMap::default();
     let mut first_of: HashMap<&NormalizedText, usize> = HashMap::new();
-    let mut proposals = Vec::new();
-    for (index, (_, stored, entry)) in all.iter().enumerate() {
-        let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
-        if let Some(equal) = first_of.get(&entry.normalized) {
-            shared.insert(*equal, SHARED_WORDS_MIN);
+    // Number of shared words by entry, and the entries that share any.
+    let (mut counts, mut others) = (vec![0; entries.len()], Vec::new());
+    let mut related = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if let Some(equal) = first_of.get(&entry.parsed.normalized) {
+            counts[*equal] = SHARED_WORDS_MIN;
+            others.push(*equal);
         } else {
-            first_of.insert(&entry.normalized, index);
+            first_of.insert(&entry.parsed.normalized, index);
         }
-        for (key, _) in similarity::content_keys(entry.tokenized()) {
-            let others = entries_with.entry(key).or_default();
-            if others.len() <= PAIRING_ENTRIES_MAX {
-                for other in others.iter() {
-                    *shared.entry(*other).or_default() += 1;
-                }
-                others.push(index);
-            }
-        }
-        for (other, count) in shared {
-            let (_, other_stored, other_note) = &all[other];
-            let is_one_scope = stored.path.mount() == other_stored.path.mount();
-            let is_comparable =
-                |entry: &ParsedEntry| !entry.is_step && !has_blocks(entry.full_text());
-            if count < SHARED_WORDS_MIN
-                || !is_one_scope
-                || !is_comparable(entry)
-                || !is_comparable(other_note)
-            {
+        for key in entry.parsed.fingerprints().significant_keys() {
+            let with_key = entries_with.entry(key).or_default();
+            // A repeated word counts once.
+            if with_key.len() > PAIRING_ENTRIES_MAX || with_key.last() == Some(&index) {
                 continue;
             }
-            proposals.extend(compare_pair(
-                (other_stored, other_note),
-                (stored, entry),
-                &frequencies,
-            ));
+            for other in with_key.iter() {
+                if counts[*other] == 0 {
+                    others.push(*other);
+                }
+                counts[*other] += 1;
+            }
+            with_key.push(index);
+        }
+        let filter = entry.relation_filter();
+        others.sort_unstable();
+        for other in others.drain(..) {
+            let count = std::mem::take(&mut counts[other]);
+            if count >= SHARED_WORDS_MIN && entry.is_comparable_with(&entries[other]) {
+                let first = (other, &entries[other]);
+                related.extend(comparison.compare(first, (index, entry), &filter));
+            }
         }
     }
-    proposals
+    related
 }
 
-/// Compares two entries whose order of age is unknown.
-fn compare_pair(
-    first: (&StoredMemory, &ParsedEntry),
-    second: (&StoredMemory, &ParsedEntry),
-    weights: &DocumentFrequencies,
-) -> Option<Proposal> {
-    let (a, b) = (entry_reference(first.0, first.1), entry_reference(second.0, second.1));
-    if a == b {
-        // The same line twice in one memory: a proposal cannot say which one it means.
-        return None;
+/// An entry that is compared with others.
+struct PairedEntry<'a> {
+    stored: &'a StoredMemory,
+    parsed: &'a ParsedEntry,
+    /// Whether it is a statement: no step, code, table or list.
+    is_statement: bool,
+    is_fragment: bool,
+    /// Whether it has a date or says that something changed, so that it may update others.
+    may_update: bool,
+    /// Normal form of the statement, if it differs from that of the entry because of its reasons.
+    statement: Option<NormalizedText>,
+}
+
+impl<'a> PairedEntry<'a> {
+    fn new(stored: &'a StoredMemory, parsed: &'a ParsedEntry) -> Self {
+        let words = parsed.fingerprints();
+        Self {
+            stored,
+            parsed,
+            may_update: words.has(Class::Change)
+                || words.has(Class::Gone)
+                || words.statement.iter().any(TokenFingerprint::is_date),
+            is_statement: !parsed.is_step && !has_blocks(parsed.full_text()),
+            is_fragment: is_fragment(parsed.statement()),
+            statement: parsed.has_reasons().then(|| NormalizedText::new(parsed.statement())),
+        }
     }
-    if first.1.normalized == second.1.normalized {
-        if is_fragment(first.1.statement()) || first.1.context != second.1.context {
+
+    fn is_comparable_with(&self, other: &Self) -> bool {
+        self.is_statement
+            && other.is_statement
+            && self.stored.path.mount() == other.stored.path.mount()
+    }
+
+    fn normalized_statement(&self) -> &NormalizedText {
+        self.statement.as_ref().unwrap_or(&self.parsed.normalized)
+    }
+
+    /// Returns the filter of the older entries that this one may have a relation with.
+    fn relation_filter(&self) -> RelationFilter<'a> {
+        let words = self.parsed.fingerprints();
+        let is_change = words.has(Class::Change) || words.has(Class::Gone);
+        RelationFilter::new(&words.statement, is_change)
+    }
+}
+
+/// Maximum number of entries whose tokens are kept while entries are compared: some ten megabytes. Similar entries are
+/// often near each other.
+const TOKENIZED_ENTRIES_MAX: usize = 2_048;
+
+/// Compares pairs of entries.
+struct PairComparison {
+    frequencies: DocumentFrequencies,
+    /// Tokens by the index of the entry.
+    tokens: Cache<usize, Arc<TokenizedText>, TOKENIZED_ENTRIES_MAX>,
+}
+
+impl PairComparison {
+    /// Compares two entries whose order of age is unknown. `filter` is that of the second one.
+    fn compare(
+        &mut self,
+        (first_index, first): (usize, &PairedEntry<'_>),
+        (second_index, second): (usize, &PairedEntry<'_>),
+        filter: &RelationFilter<'_>,
+    ) -> Option<PossibleProposal> {
+        let is_same_text = first.parsed.full_text() == second.parsed.full_text();
+        if is_same_text && first.stored.path == second.stored.path {
+            // The same line twice in one memory: a proposal cannot say which one it means.
             return None;
         }
-        let relation =
-            EntryRelation { kind: ProposalKind::Repetition, score: 90, removes_older: false };
-        return Some(similarity::relation_proposal(relation, &a, &b));
+        let repetition = |score, removes_older| {
+            let kind = ProposalKind::Repetition;
+            let relation = EntryRelation { kind, score, removes_older };
+            PossibleProposal::OfPair(relation, [first_index, second_index])
+        };
+        if first.parsed.normalized == second.parsed.normalized {
+            let may_differ = first.is_fragment || first.parsed.context != second.parsed.context;
+            return (!may_differ).then(|| repetition(90, false));
+        }
+        if first.is_fragment || second.is_fragment {
+            return None;
+        }
+        // The same statement, once with reasons: keep that one.
+        if first.normalized_statement() == second.normalized_statement() {
+            return Some(repetition(85, !first.parsed.has_reasons()));
+        }
+        let (older, newer) = ((first_index, first), (second_index, second));
+        let may_repeat = filter.may_repeat(&first.parsed.fingerprints().statement);
+        // Unless one says that it is the later one, the order in the memory means nothing.
+        [(older, newer), (newer, older)].into_iter().find_map(|(older, newer)| {
+            let older_words = older.1.parsed.fingerprints();
+            let may_relate = may_repeat
+                || (newer.1.may_update
+                    && newer.1.relation_filter().may_relate(older_words, &self.frequencies));
+            if !may_relate {
+                return None;
+            }
+            let (old_text, new_text) = (self.tokenize(older), self.tokenize(newer));
+            let relation = similarity::compare_statements(
+                ComparedStatement::of_entry(older.1.parsed, &old_text),
+                ComparedStatement::of_entry(newer.1.parsed, &new_text),
+                &self.frequencies,
+            )?;
+            let loses_reasons = relation.removes_older
+                && older.1.parsed.has_reasons()
+                && !newer.1.parsed.has_reasons();
+            let pair = [older.0, newer.0];
+            (!loses_reasons).then_some(PossibleProposal::OfPair(relation, pair))
+        })
     }
-    if is_fragment(first.1.statement()) || is_fragment(second.1.statement()) {
-        return None;
+
+    fn tokenize(&mut self, (index, entry): (usize, &PairedEntry<'_>)) -> Arc<TokenizedText> {
+        if let Some(tokens) = self.tokens.get(&index) {
+            return Arc::clone(tokens);
+        }
+        let tokens = Arc::new(entry.parsed.tokenize());
+        self.tokens.insert(index, Arc::clone(&tokens));
+        tokens
     }
-    // The same statement, once with reasons: keep that one.
-    if NormalizedText::new(first.1.statement()) == NormalizedText::new(second.1.statement()) {
-        let older_goes = !first.1.has_reasons();
-        let relation =
-            EntryRelation { kind: ProposalKind::Repetition, score: 85, removes_older: older_goes };
-        return Some(similarity::relation_proposal(relation, &a, &b));
-    }
-    let (older, newer) = ((first, &a), (second, &b));
-    // Unless one says that it is the later one, the order in the memory means nothing.
-    [(older, newer), (newer, older)].into_iter().find_map(|((older, a), (newer, b))| {
-        let relation = similarity::compare_statements(older.1.into(), newer.1.into(), weights)?;
-        (!(relation.removes_older && older.1.has_reasons()) || newer.1.has_reasons())
-            .then(|| similarity::relation_proposal(relation, a, b))
-    })
 }
 
 /// Proposes to remove an entry that only says that something ended on a past day.
 fn propose_expiry(stored: &StoredMemory, entry: &ParsedEntry, today: Date) -> Option<Proposal> {
-    let text = entry.tokenized();
+    let words = entry.fingerprints();
+    let may_end = words.has(Class::Until) || words.has(Class::Ends);
+    if !may_end || !words.statement.iter().any(TokenFingerprint::is_date) {
+        return None;
+    }
+    let text = &entry.tokenize();
     let last = text.tokens.last()?;
     // `Did not work until …` says since when it works.
     let is_one_clause = last.clause == 0 && !entry.has_reasons() && !text.has(Class::Not);
@@ -475,39 +616,48 @@ fn propose_expiry(stored: &StoredMemory, entry: &ParsedEntry, today: Date) -> Op
     })
 }
 
-/// Proposes to move a private entry out of a shared repository.
-fn propose_move(
-    stored: &StoredMemory,
-    entry: &ParsedEntry,
-    snapshot: &Snapshot,
-) -> Option<Proposal> {
-    let global = Mount::Scope(Scope::Global);
-    if !stored.path.is_shared()
-        || !entry.context.is_empty()
-        || stored.trust == Trust::Outside
-        || !snapshot.writable.contains(&global)
-        || !classify::is_private(entry.statement())
-    {
-        return None;
+/// The places for private entries of a shared repository.
+struct MoveTargets<'a> {
+    is_writable: bool,
+    /// Paths where an entry can not be added.
+    closed: HashSet<&'a MemoryPath>,
+}
+
+impl<'a> MoveTargets<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        let full = snapshot.memories.iter().filter(|stored| !stored.text.parsed().can_append());
+        Self {
+            is_writable: snapshot.writable.contains(&Mount::Scope(Scope::Global)),
+            closed: full.map(|stored| &stored.path).chain(&snapshot.occupied_paths).collect(),
+        }
     }
-    let relative = stored.path.relative()?.clone();
-    let target = MemoryPath::inside(global, relative).ok()?;
-    let existing = snapshot.memories.iter().find(|stored| stored.path == target);
-    let can_move = existing.is_none_or(|stored| stored.text.parsed().can_append())
-        && !snapshot.occupied_paths.contains(&target);
-    let whole = entry.full_text().to_owned();
-    can_move.then(|| Proposal {
-        kind: ProposalKind::Misplacement,
-        reason: format!(
-            "\u{201C}{}\u{201D} is private, and the repository is shared.",
-            first_words(&whole)
-        ),
-        score: 60,
-        changes: vec![
-            EntryChange { path: stored.path.clone(), old: Some(whole.clone()), new: None },
-            EntryChange { path: target, old: None, new: Some(whole) },
-        ],
-        relies_on: Vec::new(),
-        review: None,
-    })
+
+    /// Proposes to move a private entry out of a shared repository.
+    fn propose(&self, stored: &StoredMemory, entry: &ParsedEntry) -> Option<Proposal> {
+        if !self.is_writable
+            || !stored.path.is_shared()
+            || !entry.context.is_empty()
+            || stored.trust == Trust::Outside
+            || !classify::is_private_entry(entry)
+        {
+            return None;
+        }
+        let relative = stored.path.relative()?.clone();
+        let target = MemoryPath::inside(Mount::Scope(Scope::Global), relative).ok()?;
+        let whole = entry.full_text().to_owned();
+        (!self.closed.contains(&target)).then(|| Proposal {
+            kind: ProposalKind::Misplacement,
+            reason: format!(
+                "\u{201C}{}\u{201D} is private, and the repository is shared.",
+                first_words(&whole)
+            ),
+            score: 60,
+            changes: vec![
+                EntryChange { path: stored.path.clone(), old: Some(whole.clone()), new: None },
+                EntryChange { path: target, old: None, new: Some(whole) },
+            ],
+            relies_on: Vec::new(),
+            review: None,
+        })
+    }
 }

@@ -3,7 +3,7 @@
 //!
 //! The rule needs no word list, so it holds in every language. Any other similarity is only proposed to a person.
 
-use memory::path::MemoryPath;
+use memory::path::{MemoryPath, Mount};
 use unicode_normalization::UnicodeNormalization;
 
 use super::snapshot::{ParsedEntry, StoredMemory};
@@ -16,14 +16,16 @@ const VALUE_WORDS_MAX: usize = 3;
 
 /// Normal form of an entry; entries that say the same word for word are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NormalizedText(String);
+pub(crate) struct NormalizedText(Box<str>);
 
 impl NormalizedText {
     /// Normalizes an entry or a statement, without its bullet.
     pub(crate) fn new(whole: &str) -> Self {
-        let text: String = whole.trim().replace("\r\n", "\n").nfc().collect();
+        let text = whole.trim().replace("\r\n", "\n");
+        let text: String = if text.is_ascii() { text } else { text.nfc().collect() };
         // The layout of lists, tables and code is part of their meaning.
-        Self(if has_blocks(&text) { trim_line_ends(&text) } else { normalize_line(&text) })
+        let text = if has_blocks(&text) { trim_line_ends(&text) } else { normalize_line(&text) };
+        Self(text.into())
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -31,7 +33,7 @@ impl NormalizedText {
     }
 
     /// Checks whether the text is empty.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -58,7 +60,12 @@ pub(crate) fn is_duplicate(
 
 /// Checks whether two files have the same subject: the same path, or one that differs in a number at the end.
 pub(crate) fn is_same_subject(a: &MemoryPath, b: &MemoryPath) -> bool {
-    a == b || (a.mount() == b.mount() && subject(a) == subject(b))
+    a == b || subject_of(a) == subject_of(b)
+}
+
+/// Returns the subject of a file: its mount, and its path without the extension and the number.
+pub(crate) fn subject_of(path: &MemoryPath) -> (Option<Mount>, Option<&str>) {
+    (path.mount(), subject(path))
 }
 
 /// Returns the path of a file without its extension and its number.

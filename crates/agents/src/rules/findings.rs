@@ -206,7 +206,7 @@ fn change_entry(
     // Another finding may have changed the memory in the meantime.
     let now = plan.memories[index].text.clone();
     let entry = now.parsed().entries.iter().find(|note| note.full_text() == old.full_text());
-    let entry = &entry.ok_or(FindingSkipReason::Place)?.entry;
+    let entry = &entry.ok_or(FindingSkipReason::Place)?.entry();
     let (changed, action) = match &text {
         Some(text) => {
             (replace_entry(&now, entry, text).ok_or(FindingSkipReason::Form)?, EntryAction::Updated)

@@ -5,18 +5,20 @@
 //! differing negation, and entries with several statements make a request unclear. Then nothing is removed, and the
 //! entries that may be meant are returned for a person to choose from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use memory::document::conflict_line;
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::text::{has_word, slice};
 
 use super::duplicate::{NormalizedText, has_blocks, is_fragment};
-use super::frontmatter::{memory_title, refresh_frontmatter};
+use super::fingerprints::{Fingerprint, FingerprintSet};
+use super::frontmatter::{refresh_frontmatter, title_fingerprints};
 use super::lexicon::Class;
-use super::similarity::{self, DocumentFrequencies, is_light};
+use super::similarity::{self, DocumentFrequencies};
 use super::snapshot::{ParsedEntry, Snapshot, StoredMemory};
 use super::tokenize::{TextToken, TokenizedText, is_unspaced};
+use super::word_match::{EntryWords, TYPO_CHARS_MIN, is_same_word};
 use crate::request::{
     CuratorEdit, EntryAction, EntryCandidate, EntryOutcome, ForgetReport, ForgetRequest,
     ForgottenEntry, MemoryTopic,
@@ -33,9 +35,6 @@ const ALL_ENTRIES_MAX: usize = 20;
 
 /// Maximum number of content words of an entry that one of them identifies as a whole.
 const SHORT_WORDS_MAX: usize = 3;
-
-/// Minimum length of a word that may be misspelled, in characters.
-const TYPO_CHARS_MIN: usize = 5;
 
 const NO_MATCH: &str = "No managed auto-memory entries matched.";
 
@@ -103,14 +102,14 @@ pub(crate) fn candidates<'a>(
     entries.retain(|(stored, _)| !stored.is_unreviewed());
     let query = TokenizedText::tokenize(&request.query);
     let frequencies = DocumentFrequencies::from_entries(entries.iter().map(|(_, note)| *note));
+    let weights: Vec<(Fingerprint, f64)> = similarity::content_keys(&query)
+        .into_iter()
+        .map(|(key, _)| (Fingerprint::of(key), frequencies.idf_of(key)))
+        .collect();
     let weight = |note: &ParsedEntry| {
-        let words = similarity::content_keys(note.tokenized());
-        let shared = similarity::content_keys(&query)
-            .into_iter()
-            .filter(|(key, _)| words.iter().any(|(word, _)| word == key));
-        shared
-            .map(|(key, _)| DocumentFrequencies::idf(frequencies.entries_with(key), entries.len()))
-            .sum::<f64>()
+        let words: FingerprintSet = note.fingerprints().significant_keys().collect();
+        let shared = weights.iter().filter(|(key, _)| words.contains(key));
+        shared.map(|(_, weight)| weight).sum::<f64>()
     };
     let mut weighted: Vec<(f64, EntryRef<'a>)> =
         entries.iter().map(|entry| (weight(entry.1), *entry)).collect();
@@ -169,15 +168,24 @@ fn select_entries<'a>(entries: &[EntryRef<'a>], request: &ForgetRequest) -> Forg
         |(stored, _): &&EntryRef<'a>| request.file.is_some() || !stored.is_unreviewed();
     let entries: Vec<EntryRef<'a>> = entries.iter().filter(may_be_shown).copied().collect();
     let entries = entries.as_slice();
-    let matching: Vec<EntryRef<'a>> =
-        entries.iter().copied().filter(|(_, note)| query.matches_entry(note)).collect();
+    let mut words = EntryWords::new(&query.content_words);
+    // Entries with the same text are compared once.
+    let mut matches: HashMap<&str, bool> = HashMap::new();
+    let matching: Vec<EntryRef<'a>> = entries
+        .iter()
+        .copied()
+        .filter(|&(_, note)| {
+            words.may_have_all(note)
+                && *matches.entry(note.full_text()).or_insert_with(|| query.matches_entry(note))
+        })
+        .collect();
     let matching = query.narrow_to_user(matching);
     let is_clear = match matching.as_slice() {
         [] => false,
         _ if !query.is_plain_order => false,
-        [(_, note)] => query.means_whole_entry(note) && !has_rival(entries, &query, note),
+        [(_, note)] => query.means_whole_entry(note) && !has_rival(entries, &mut words, note),
         [(_, note), ..] if are_duplicates(&matching) => {
-            query.means_whole_entry(note) && !has_rival(entries, &query, note)
+            query.means_whole_entry(note) && !has_rival(entries, &mut words, note)
         }
         // One word alone may name several things: `Grant`, `Summer`, `Kestrel`.
         _ => {
@@ -191,7 +199,9 @@ fn select_entries<'a>(entries: &[EntryRef<'a>], request: &ForgetRequest) -> Forg
         return ForgetSelection::Certain(matching);
     }
     let mut candidates = matching;
-    for entry in rank_candidates(entries, &query) {
+    let mut light_words = EntryWords::new(&query.light_words);
+    let words = if query.content_words.is_empty() { &mut light_words } else { &mut words };
+    for entry in rank_candidates(entries, words) {
         if !candidates.iter().any(|other| std::ptr::eq(other.1, entry.1)) {
             candidates.push(entry);
         }
@@ -208,11 +218,11 @@ fn exact_matches<'a>(
     is_file_chosen: bool,
 ) -> Option<ForgetSelection<'a>> {
     let is_meant = |(_, entry): &&EntryRef<'a>| {
-        query.normalized_texts.iter().any(|form| {
-            entry.normalized == *form
-                || NormalizedText::new(entry.statement()) == *form
-                || (is_file_chosen && NormalizedText::new(&entry.entry.first_line) == *form)
-        })
+        let has_form = |form: &NormalizedText| query.normalized_texts.contains(form);
+        // Without reasons the statement is the whole entry.
+        has_form(&entry.normalized)
+            || (entry.has_reasons() && has_form(&NormalizedText::new(entry.statement())))
+            || (is_file_chosen && has_form(&NormalizedText::new(entry.first_line())))
     };
     let matching: Vec<EntryRef<'a>> = entries.iter().filter(is_meant).copied().collect();
     match matching.as_slice() {
@@ -324,25 +334,19 @@ impl ForgetQuery {
                 .iter()
                 .all(|word| text.tokens.iter().any(|token| is_same_word(word, token)))
         };
-        // Without reasons the statement is the whole entry, and its tokens are cached.
-        let has = if entry.has_reasons() {
-            has_all(&TokenizedText::tokenize(entry.full_text()))
-        } else {
-            has_all(entry.tokenized())
-        };
-        !self.content_words.is_empty() && has
+        !self.content_words.is_empty() && has_all(&TokenizedText::tokenize(entry.full_text()))
     }
 
     /// Checks whether a whole entry is meant: it has one statement, the request's negation, and the same subject.
     fn means_whole_entry(&self, entry: &ParsedEntry) -> bool {
-        let text = entry.tokenized();
+        let text = &entry.tokenize();
         let says_one_thing = text.tokens.last().is_some_and(|last| last.clause == 0)
             && !text.has(Class::And)
             && !has_blocks(entry.full_text())
             && !entry.is_step
             && !joins_statements(entry.statement());
         let content: Vec<&TextToken> =
-            text.content_tokens().filter(|token| !is_light(token)).collect();
+            text.content_tokens().filter(|token| !token.is_light()).collect();
         let is_about = |word: &TextToken| {
             content.len() <= SHORT_WORDS_MAX
                 || content.first().is_some_and(|first| is_same_word(word, first))
@@ -554,69 +558,49 @@ fn is_query_content(token: &TextToken) -> bool {
         || (token.is_acronym || token.has_digit()) && !asks
 }
 
-/// Checks whether two words are the same, in the same form. Capitals matter if either is an acronym: `US` and `us`.
-fn is_same_word(word: &TextToken, other: &TextToken) -> bool {
-    if word.word.chars().all(is_unspaced) && !word.word.is_empty() {
-        return other.word.contains(&word.word)
-            || word.word.contains(&other.word) && other.word.chars().count() > 1;
-    }
-    // `Go` is not the `go` of a sentence; the first word may be either.
-    let is_other_case = word.is_name && !other.is_name && other.range.start > 0;
-    word.word == other.word && word.is_acronym == other.is_acronym && !is_other_case
-}
-
 /// Checks whether another entry matches nearly as well: it has all words in some form.
-fn has_rival(entries: &[EntryRef<'_>], query: &ForgetQuery, chosen: &ParsedEntry) -> bool {
+fn has_rival(entries: &[EntryRef<'_>], words: &mut EntryWords<'_>, chosen: &ParsedEntry) -> bool {
     entries.iter().any(|(_, entry)| {
         !std::ptr::eq(*entry, chosen)
             && entry.normalized != chosen.normalized
-            && query.content_words.iter().all(|word| has_in_any_form(entry, word))
+            && words.has_all_in_any_form(entry)
     })
-}
-
-/// Checks whether an entry has a word in some form: by its stem, or with a typo.
-fn has_in_any_form(entry: &ParsedEntry, word: &TextToken) -> bool {
-    entry.tokenized().tokens.iter().any(|token| {
-        token.key == word.key
-            || is_same_word(word, token)
-            || token.word == word.word
-            || is_typo(&word.word, &token.word)
-    })
-}
-
-/// Checks whether two words have a long common beginning, or differ by a typo: one letter, or two swapped.
-fn is_typo(a: &str, b: &str) -> bool {
-    let (long, short) =
-        (a.chars().count().max(b.chars().count()), a.chars().count().min(b.chars().count()));
-    let common = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
-    // In a script with one character per syllable, words have fewer characters.
-    let short_min = if a.is_ascii() { TYPO_CHARS_MIN } else { 2 };
-    let begins_alike = common >= short_min && common * 5 >= long * 3;
-    begins_alike || (short >= TYPO_CHARS_MIN && strsim::damerau_levenshtein(a, b) <= 1 + long / 9)
 }
 
 /// Returns the entries that have most of the words in some form, best first.
-fn rank_candidates<'a>(entries: &[EntryRef<'a>], query: &ForgetQuery) -> Vec<EntryRef<'a>> {
-    let words =
-        if query.content_words.is_empty() { &query.light_words } else { &query.content_words };
-    let count =
-        |word: &TextToken| entries.iter().filter(|(_, note)| has_in_any_form(note, word)).count();
+fn rank_candidates<'a>(
+    entries: &[EntryRef<'a>],
+    found_words: &mut EntryWords<'_>,
+) -> Vec<EntryRef<'a>> {
+    let words = found_words.words();
+    let found: Vec<Vec<usize>> =
+        entries.iter().map(|(_, entry)| found_words.in_any_form(entry)).collect();
+    let mut counts = vec![0; words.len()];
+    found.iter().flatten().for_each(|index| counts[*index] += 1);
     let weights: Vec<f64> =
-        words.iter().map(|word| DocumentFrequencies::idf(count(word), entries.len())).collect();
+        counts.iter().map(|count| DocumentFrequencies::idf(*count, entries.len())).collect();
     let all: f64 = weights.iter().sum();
+    let keys: Vec<Fingerprint> = words.iter().map(|word| Fingerprint::of(&word.key)).collect();
+    let is_searched: FingerprintSet = keys.iter().copied().collect();
     let mut scored: Vec<(f64, EntryRef<'a>)> = Vec::new();
-    let mut titled: Option<(&StoredMemory, TokenizedText)> = None;
-    for &(stored, note) in entries {
-        // Entries are grouped by memory, so each title is tokenized once.
+    let mut titled: Option<(&StoredMemory, FingerprintSet)> = None;
+    for (&(stored, note), found) in entries.iter().zip(&found) {
+        // Entries are grouped by memory, so each title is searched once.
         let (_, title) = match titled.take() {
             Some((of, title)) if std::ptr::eq(of, stored) => titled.insert((of, title)),
-            _ => titled.insert((stored, TokenizedText::tokenize(&memory_title(stored)))),
+            _ => {
+                let title = title_fingerprints(stored);
+                let keys = title.iter().map(|token| token.key);
+                titled.insert((stored, keys.filter(|key| is_searched.contains(key)).collect()))
+            }
         };
-        let share = words.iter().zip(&weights).map(|(word, weight)| {
-            let in_title = || title.tokens.iter().any(|token| token.key == word.key);
-            if has_in_any_form(note, word) {
+        if found.is_empty() && title.is_empty() {
+            continue;
+        }
+        let share = weights.iter().enumerate().map(|(index, weight)| {
+            if found.contains(&index) {
                 *weight
-            } else if in_title() {
+            } else if title.contains(&keys[index]) {
                 weight / 2.0
             } else {
                 0.0
@@ -641,16 +625,17 @@ fn remove_selected(snapshot: &Snapshot, selection: ForgetSelection<'_>) -> Forge
             let candidate = |(stored, entry): EntryRef<'_>| EntryCandidate {
                 path: stored.path.clone(),
                 entry: entry.full_text().to_owned(),
-                summary: entry.entry.first_line.clone(),
+                summary: entry.first_line().to_owned(),
             };
             report.candidates = entries.into_iter().map(candidate).collect();
             report.summary = summary(&report, &conflicts, &snapshot.failed_reads);
             return report;
         }
     };
+    let selected: HashSet<*const ParsedEntry> =
+        selected.into_iter().map(|(_, entry)| std::ptr::from_ref(entry)).collect();
     for stored in &snapshot.memories {
-        let is_selected =
-            |entry: &&ParsedEntry| selected.iter().any(|(_, other)| std::ptr::eq(*other, *entry));
+        let is_selected = |entry: &&ParsedEntry| selected.contains(&std::ptr::from_ref(*entry));
         // In file order and without repetitions, independent of the selection.
         let notes: Vec<&ParsedEntry> =
             stored.text.parsed().entries.iter().filter(is_selected).collect();
@@ -671,7 +656,7 @@ fn remove_selected(snapshot: &Snapshot, selection: ForgetSelection<'_>) -> Forge
         report.topics.insert(topic);
         report.scopes.extend(path.mount());
         for entry in &notes {
-            let summary = entry.entry.first_line.clone();
+            let summary = entry.first_line().to_owned();
             report.changes.push(EntryOutcome {
                 path: path.clone(),
                 action: EntryAction::Removed,

@@ -3,12 +3,14 @@
 //! A new memory gets them from its first fact. Existing ones stay as a person or an agent wrote them, unless they
 //! repeat a forgotten entry, which would otherwise still be shown in every listing.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount};
 use memory::text::slice;
 
+use super::fingerprints::TokenFingerprint;
 use super::lexicon::Class;
 use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
 use super::tokenize::{TextToken, TokenizedText};
@@ -63,11 +65,20 @@ impl PathAllocator {
     ) -> Self {
         let paths = memories.into_iter().map(|stored| &stored.path).chain(&snapshot.occupied_paths);
         let (mut used_paths, mut folders) = (HashSet::new(), HashMap::new());
+        let mut last_folder = String::new();
         for path in paths.map(ToString::to_string) {
             let mut above = path.as_str();
-            while let Some((folder, _)) = above.rsplit_once('/') {
+            // Most memories are in the folder of the one before them.
+            while let Some((folder, _)) =
+                above.rsplit_once('/').filter(|(of, _)| *of != last_folder)
+            {
                 folders.entry(folder.to_lowercase()).or_insert_with(|| folder.to_owned());
                 above = folder;
+            }
+            if let Some((folder, _)) = path.rsplit_once('/')
+                && folder != last_folder
+            {
+                folder.clone_into(&mut last_folder);
             }
             used_paths.insert(path.to_lowercase());
         }
@@ -178,8 +189,11 @@ fn set_first_fitting(text: &str, key: &str, values: &[String], bytes_max: usize)
 /// Returns the text with a generated description, if it has frontmatter without one.
 pub(crate) fn with_missing_description(stored: &StoredMemory) -> Option<String> {
     let head = &stored.text.parsed().header;
+    if head.malformed.is_some() || !head.description.is_empty() {
+        return None;
+    }
     let has_head = document::body(&stored.text).len() < stored.text.len();
-    if !has_head || head.malformed.is_some() || !head.description.is_empty() {
+    if !has_head {
         return None;
     }
     let new = default_description(&first_lines(&stored.text));
@@ -216,6 +230,11 @@ pub(crate) fn memory_title(stored: &StoredMemory) -> String {
     format!("{name}\n{}\n{}", file_name_words(&stored.path), head.description)
 }
 
+/// Returns the tokens of [`memory_title`].
+pub(crate) fn title_fingerprints(stored: &StoredMemory) -> Cow<'_, [TokenFingerprint]> {
+    stored.text.title_fingerprints(&file_name_words(&stored.path), || memory_title(stored))
+}
+
 /// Returns the words of a memory's file name.
 fn file_name_words(path: &MemoryPath) -> String {
     let name = path.relative().map_or("", |relative| relative.file_name());
@@ -223,11 +242,7 @@ fn file_name_words(path: &MemoryPath) -> String {
 }
 
 fn first_lines(text: &ParsedText) -> Vec<&str> {
-    text.parsed()
-        .entries
-        .iter()
-        .map(|entry: &ParsedEntry| entry.entry.first_line.as_str())
-        .collect()
+    text.parsed().entries.iter().map(ParsedEntry::first_line).collect()
 }
 
 /// Joins the first lines of entries, as many as fit; the first is cut between words if necessary.

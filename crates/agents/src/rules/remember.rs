@@ -4,8 +4,6 @@
 //! the same place), or plainly updates one entry, or is added. Other repetitions and updates become proposals. Text
 //! with its own structure, such as lists and headings, gets a memory of its own.
 
-use std::sync::Arc;
-
 use memory::change::Trust;
 use memory::document::{append_entry, replace_entry};
 use memory::path::{MemoryPath, Mount, Scope};
@@ -17,14 +15,17 @@ use super::content::{self, RememberContent};
 use super::dates;
 use super::duplicate::{NormalizedText, has_blocks, is_fragment};
 use super::findings;
+use super::fingerprints::{TokenFingerprint, significant_keys, token_fingerprints};
 use super::frontmatter::{
     PathAllocator, first_words, has_generated_description, memory_title, new_memory_text,
-    with_generated_description,
+    title_fingerprints, with_generated_description,
 };
-use super::similarity::{self, DocumentFrequencies, EntryRelation};
+use super::similarity::{
+    self, ComparedStatement, DocumentFrequencies, EntryRelation, OverlapFilter, RelationFilter,
+};
 use super::snapshot::{EntryDates, ParsedEntry, ParsedText, Snapshot, StoredMemory};
 use super::tokenize::TokenizedText;
-use super::update;
+use super::update::Replacement;
 use crate::request::{
     ContextMode, CuratorEdit, EntryAction, EntryOutcome, MemoryTopic, RememberError,
     RememberReport, RememberRequest,
@@ -53,7 +54,7 @@ pub fn remember(
         request.scope.map(|scope| mount_for(snapshot, scope).ok_or(RememberError::ScopeMismatch));
     let is_clean = request.context_mode == ContextMode::Clean;
     let mut plan = RememberPlan {
-        frequencies: reviewed_frequencies(snapshot),
+        frequencies: uncounted_frequencies(snapshot),
         memories: snapshot.memories.clone(),
         snapshot,
         requested_mount: requested_mount.transpose()?,
@@ -83,9 +84,14 @@ pub fn remember(
     Ok(plan.finish())
 }
 
-fn reviewed_frequencies(snapshot: &Snapshot) -> DocumentFrequencies {
+/// Returns the entries that words are counted in.
+fn reviewed_entries(snapshot: &Snapshot) -> impl Iterator<Item = &ParsedEntry> {
     let reviewed = snapshot.memories.iter().filter(|stored| !stored.is_unreviewed());
-    DocumentFrequencies::from_entries(reviewed.flat_map(|stored| &stored.text.parsed().entries))
+    reviewed.flat_map(|stored| &stored.text.parsed().entries)
+}
+
+fn uncounted_frequencies(snapshot: &Snapshot) -> DocumentFrequencies {
+    DocumentFrequencies::in_entries(reviewed_entries(snapshot).count())
 }
 
 /// Refuses a text with a secret or an injected instruction.
@@ -144,7 +150,7 @@ impl<'a> RememberPlan<'a> {
     /// Starts a plan for the findings of a review.
     pub(super) fn for_review(snapshot: &'a Snapshot) -> Self {
         Self {
-            frequencies: reviewed_frequencies(snapshot),
+            frequencies: uncounted_frequencies(snapshot),
             memories: snapshot.memories.clone(),
             snapshot,
             requested_mount: None,
@@ -167,6 +173,7 @@ impl<'a> RememberPlan<'a> {
         let text = TokenizedText::tokenize(fact);
         let topic = classify::classify(fact).topic;
         self.is_change = similarity::is_change(&text);
+        self.count_words(&token_fingerprints(&text));
         let target = self.best_memory(&text, mount, topic);
         if self.find_known(fact, mount, target).is_some() {
             return Ok(FindingOutcome::AlreadyKnown);
@@ -217,6 +224,7 @@ impl<'a> RememberPlan<'a> {
     ) -> Result<(), RememberError> {
         let mount = self.mount_for_kind(kind)?;
         let text = TokenizedText::tokenize(fact);
+        self.count_words(&token_fingerprints(&text));
         let target = self.best_memory(&text, mount, kind.topic);
         if let Some(path) = self.find_known(fact, mount, target) {
             self.changes.push(entry_outcome(path, EntryAction::Known, fact));
@@ -227,6 +235,11 @@ impl<'a> RememberPlan<'a> {
         }
         let similar = self.similar_entries(&text, fact, mount);
         self.insert_entry(fact, (mount, kind.topic), target, similar)
+    }
+
+    /// Counts the entries with the words of a text, whose weights are needed.
+    fn count_words(&mut self, text: &[TokenFingerprint]) {
+        self.frequencies.count_words(significant_keys(text), reviewed_entries(self.snapshot));
     }
 
     /// Adds an entry, and proposals about the similar ones.
@@ -269,15 +282,17 @@ impl<'a> RememberPlan<'a> {
         let mount = self.mount_for_kind(kind)?;
         let section = ParsedText::from(text);
         let title = content::title_line(text);
-        let key = |entry: &ParsedEntry| (entry.normalized.clone(), Arc::clone(&entry.context));
-        let all: Vec<_> = section.parsed().entries.iter().map(key).collect();
+        let is_same = |a: &ParsedEntry, b: &ParsedEntry| {
+            a.normalized == b.normalized && a.context == b.context
+        };
+        let all = &section.parsed().entries;
         let has_all = |stored: &&StoredMemory| {
             let entries = &stored.text.parsed().entries;
             stored.path.mount() == Some(mount)
                 && !all.is_empty()
                 && entries
                     .windows(all.len())
-                    .any(|entries| entries.iter().map(key).eq(all.iter().cloned()))
+                    .any(|entries| entries.iter().zip(all).all(|(a, b)| is_same(a, b)))
         };
         let existing = self.visible_memories().map(|(_, stored)| stored).find(has_all);
         if let Some(path) = existing.map(|stored| stored.path.clone()) {
@@ -373,10 +388,12 @@ impl<'a> RememberPlan<'a> {
 
     /// Returns the only entry that a fact plainly updates; `None` if there is none, or several.
     fn find_updated_entry(&self, fact: &str, mount: Mount) -> Option<(usize, &ParsedEntry)> {
+        let replacement = Replacement::parse(fact)?;
         let is_updated = |entry: &&ParsedEntry| {
+            // Without reasons the statement is the whole entry, and so is its normal form.
             entry.context.is_empty()
                 && !entry.has_reasons()
-                && update::replaces(fact, entry.statement())
+                && replacement.replaces(entry.statement(), &entry.normalized)
         };
         let of_mount =
             self.visible_memories().filter(|(_, stored)| stored.path.mount() == Some(mount));
@@ -404,7 +421,7 @@ impl<'a> RememberPlan<'a> {
         if !self.snapshot.may_edit(stored) {
             return false;
         }
-        let Some(text) = replace_entry(&stored.text, &old.entry, fact) else { return false };
+        let Some(text) = replace_entry(&stored.text, &old.entry(), fact) else { return false };
         let change = entry_outcome(&stored.path, EntryAction::Updated, fact);
         let text = ParsedText::from(text);
         // A description generated from the entry would still have the old value.
@@ -419,38 +436,45 @@ impl<'a> RememberPlan<'a> {
     }
 
     /// Returns entries similar to a fact that a person should compare with it, most similar first.
-    fn similar_entries(&self, text: &TokenizedText, fact: &str, mount: Mount) -> Vec<SimilarEntry> {
-        let newer = similarity::ComparedStatement { text, source: fact, is_change: self.is_change };
+    fn similar_entries(
+        &mut self,
+        text: &TokenizedText,
+        fact: &str,
+        mount: Mount,
+    ) -> Vec<SimilarEntry> {
         let form = NormalizedText::new(fact);
-        let of_mount = self
-            .visible_memories()
-            .filter(|(_, stored)| stored.path.mount() == Some(mount) && !stored.pinned);
-        let mut similar: Vec<SimilarEntry> = of_mount
-            .flat_map(|(_, stored)| {
-                stored.text.parsed().entries.iter().map(move |entry| (stored, entry))
-            })
-            // Code, tables and lists are no statements that could be repeated or replaced.
-            .filter(|(_, entry)| !entry.is_step && !has_blocks(entry.full_text()))
-            .filter_map(|(stored, entry)| {
+        let newer = token_fingerprints(text);
+        let filter = RelationFilter::new(&newer, self.is_change);
+        let candidates = self.comparable_entries(mount, &form, &filter);
+        let words = candidates.iter().flat_map(|&(memory, index)| {
+            self.memories[memory].text.parsed().entries[index].fingerprints().statement.iter()
+        });
+        let words: Vec<TokenFingerprint> = words.copied().collect();
+        self.count_words(&words);
+        let newer = ComparedStatement { text, source: fact, is_change: self.is_change };
+        let mut similar: Vec<SimilarEntry> = candidates
+            .into_iter()
+            .filter_map(|(memory, index)| {
+                let stored = &self.memories[memory];
+                let entry = &stored.text.parsed().entries[index];
+                let text = entry.tokenize();
+                let older = ComparedStatement::of_entry(entry, &text);
                 let relation = if entry.normalized == form {
                     EntryRelation {
                         kind: ProposalKind::Repetition,
                         score: 80,
                         removes_older: false,
                     }
-                } else if similarity::changes_value(entry.into(), newer) {
+                } else if similarity::changes_value(older, newer) {
                     EntryRelation { kind: ProposalKind::Update, score: 55, removes_older: true }
                 } else {
-                    similarity::compare_statements(entry.into(), newer, &self.frequencies)?
+                    similarity::compare_statements(older, newer, &self.frequencies)?
                 };
-                let other = EntryReference {
-                    path: stored.path.clone(),
-                    text: entry.full_text().to_owned(),
-                };
+                let (path, text) = (stored.path.clone(), entry.full_text().to_owned());
                 Some(SimilarEntry {
                     relation,
-                    overlap: similarity::overlap(entry.into(), newer, &self.frequencies),
-                    entry: other,
+                    overlap: similarity::overlap(older, newer, &self.frequencies),
+                    entry: EntryReference { path, text },
                 })
             })
             .collect();
@@ -461,8 +485,34 @@ impl<'a> RememberPlan<'a> {
         similar
     }
 
+    /// Returns the indexes of memories and entries of a mount that may be similar to a statement. Code, tables and
+    /// lists are no statements that could be repeated or replaced.
+    fn comparable_entries(
+        &self,
+        mount: Mount,
+        form: &NormalizedText,
+        filter: &RelationFilter<'_>,
+    ) -> Vec<(usize, usize)> {
+        let of_mount = self
+            .visible_memories()
+            .filter(|(_, stored)| stored.path.mount() == Some(mount) && !stored.pinned);
+        let entries = of_mount.flat_map(|(memory, stored)| {
+            let entries = stored.text.parsed().entries.iter().enumerate();
+            entries.map(move |(index, entry)| ((memory, index), entry))
+        });
+        let is_comparable = |(_, entry): &(_, &ParsedEntry)| {
+            let words = entry.fingerprints();
+            let may_be_similar = entry.normalized == *form
+                || filter.may_change_value(words)
+                || filter.may_relate(words, &self.frequencies);
+            may_be_similar && !entry.is_step && !has_blocks(entry.full_text())
+        };
+        entries.filter(is_comparable).map(|(indexes, _)| indexes).collect()
+    }
+
     /// Returns the index of the memory with the most words in common, in the same mount and topic.
     fn best_memory(&self, fact: &TokenizedText, mount: Mount, topic: MemoryTopic) -> Option<usize> {
+        let filter = OverlapFilter::new(fact, &self.frequencies);
         let mut best: Option<(usize, f64)> = None;
         for (index, stored) in self.visible_memories() {
             let parsed = stored.text.parsed();
@@ -477,14 +527,20 @@ impl<'a> RememberPlan<'a> {
             {
                 continue;
             }
+            let is_best = |share: f64| {
+                share >= MEMORY_OVERLAP_MIN && best.is_none_or(|(_, most)| share > most)
+            };
             let share = if self.created_paths.contains(&stored.path) {
                 1.0
-            } else {
-                let words = TokenizedText::tokenize(&memory_title(stored));
-                let texts = parsed.entries.iter().map(ParsedEntry::tokenized).chain([&words]);
+            } else if is_best(filter.share_max(&parsed.entries, &title_fingerprints(stored))) {
+                let title = TokenizedText::tokenize(&memory_title(stored));
+                let entries: Vec<_> = parsed.entries.iter().map(ParsedEntry::tokenize).collect();
+                let texts = entries.iter().chain([&title]);
                 similarity::overlap_with(fact, texts, &self.frequencies)
+            } else {
+                continue;
             };
-            if share >= MEMORY_OVERLAP_MIN && best.is_none_or(|(_, most)| share > most) {
+            if is_best(share) {
                 best = Some((index, share));
             }
         }

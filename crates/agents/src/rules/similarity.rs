@@ -3,13 +3,17 @@
 //! The results only become proposals, never edits. So words may be compared by their stems, and word lists may be
 //! incomplete.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use jiff::civil::Date;
 use memory::proposal::{EntryChange, EntryReference, Proposal, ProposalKind};
 
 use super::dates;
 use super::duplicate::NormalizedText;
+use super::fingerprints::{
+    EntryFingerprints, Fingerprint, FingerprintMap, FingerprintSet, TokenFingerprint,
+    is_selection_enabled, significant_keys, token_fingerprints,
+};
 use super::frontmatter::first_words;
 use super::lexicon::Class;
 use super::snapshot::{ParsedEntry, Snapshot, StoredMemory};
@@ -40,32 +44,86 @@ const MEANINGFUL_FUNCTION_WORDS: &[&str] = &[
 #[derive(Default)]
 pub(crate) struct DocumentFrequencies {
     entry_count: usize,
-    entries_by_key: HashMap<String, usize>,
+    by_key: FingerprintMap<Fingerprint, WordCount>,
+    /// Whether words that are missing in the map are in no entry; else they were not counted.
+    counts_all_words: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct WordCount {
+    entries: usize,
+    /// Number of the last entry with the word, from 1.
+    last_entry: usize,
+}
+
+impl WordCount {
+    const fn add(&mut self, entry: usize) {
+        if self.last_entry != entry {
+            *self = Self { entries: self.entries + 1, last_entry: entry };
+        }
+    }
 }
 
 impl DocumentFrequencies {
+    /// Counts all words of these entries.
     pub(crate) fn from_entries<'a>(entries: impl IntoIterator<Item = &'a ParsedEntry>) -> Self {
-        let mut frequencies = Self::default();
+        let mut frequencies = Self { counts_all_words: true, ..Self::default() };
         for entry in entries {
             frequencies.entry_count += 1;
-            for key in content_keys(entry.tokenized())
-                .into_iter()
-                .map(|(key, _)| key)
-                .collect::<BTreeSet<_>>()
-            {
-                *frequencies.entries_by_key.entry(key.to_owned()).or_default() += 1;
+            for key in entry.fingerprints().significant_keys() {
+                frequencies.by_key.entry(key).or_default().add(frequencies.entry_count);
             }
         }
         frequencies
     }
 
-    /// Returns the number of entries with a word.
-    pub(crate) fn entries_with(&self, key: &str) -> usize {
-        self.entries_by_key.get(key).copied().unwrap_or_default()
+    /// Creates frequencies in a number of entries; each word must be counted before it is asked for.
+    pub(crate) fn in_entries(entry_count: usize) -> Self {
+        Self { entry_count, ..Self::default() }
     }
 
-    fn idf_of(&self, key: &str) -> f64 {
+    /// Counts these words, unless they are counted already. The entries must be all those of the frequencies.
+    pub(crate) fn count_words<'a>(
+        &mut self,
+        keys: impl IntoIterator<Item = Fingerprint>,
+        entries: impl Iterator<Item = &'a ParsedEntry>,
+    ) {
+        let keys = keys.into_iter().filter(|key| !self.by_key.contains_key(key));
+        let mut counts: FingerprintMap<Fingerprint, WordCount> =
+            keys.map(|key| (key, WordCount::default())).collect();
+        if counts.is_empty() {
+            return;
+        }
+        for (number, entry) in (1..).zip(entries) {
+            for key in entry.fingerprints().significant_keys() {
+                if let Some(count) = counts.get_mut(&key) {
+                    count.add(number);
+                }
+            }
+        }
+        self.by_key.extend(counts);
+    }
+
+    /// Returns the number of entries with a word.
+    pub(crate) fn entries_with(&self, key: &str) -> usize {
+        let count = self.by_key.get(&Fingerprint::of(key));
+        assert!(count.is_some() || self.counts_all_words, "the word was not counted");
+        count.map_or(0, |count| count.entries)
+    }
+
+    /// Returns the inverse document frequency of a word.
+    pub(crate) fn idf_of(&self, key: &str) -> f64 {
         Self::idf(self.entries_with(key), self.entry_count)
+    }
+
+    /// Returns the lowest and the highest inverse document frequency that a word may have.
+    fn idf_bounds(&self, key: Fingerprint) -> (f64, f64) {
+        let idf = |entries: usize| Self::idf(entries, self.entry_count);
+        match self.by_key.get(&key) {
+            Some(count) => (idf(count.entries), idf(count.entries)),
+            None if self.counts_all_words => (idf(0), idf(0)),
+            None => (idf(self.entry_count), idf(0)),
+        }
     }
 
     /// Returns the inverse document frequency of a word that `with` of all `entries` have; always above 0.
@@ -94,9 +152,9 @@ pub(crate) struct ComparedStatement<'a> {
     pub(crate) is_change: bool,
 }
 
-impl<'a> From<&'a ParsedEntry> for ComparedStatement<'a> {
-    fn from(entry: &'a ParsedEntry) -> Self {
-        let text = entry.tokenized();
+impl<'a> ComparedStatement<'a> {
+    /// Returns the statement of an entry with its tokens.
+    pub(crate) fn of_entry(entry: &'a ParsedEntry, text: &'a TokenizedText) -> Self {
         Self { text, source: entry.statement(), is_change: is_change(text) }
     }
 }
@@ -167,6 +225,152 @@ pub(crate) fn compare_statements(
     }
 }
 
+/// The fingerprints of a newer statement, to find the entries that may have a relation with it.
+pub(crate) struct RelationFilter<'a> {
+    newer: &'a [TokenFingerprint],
+    /// Keys of the content words that are not light.
+    keys: FingerprintSet,
+    /// Words and keys of the content words.
+    content: FingerprintSet,
+    has_date: bool,
+    is_change: bool,
+}
+
+impl<'a> RelationFilter<'a> {
+    /// Creates a filter from the tokens of the newer statement; `is_change` as in [`ComparedStatement`].
+    pub(crate) fn new(newer: &'a [TokenFingerprint], is_change: bool) -> Self {
+        let content = newer.iter().filter(|token| token.is_content());
+        Self {
+            newer,
+            keys: significant_keys(newer).collect(),
+            content: content.flat_map(|token| [token.key, token.word]).collect(),
+            has_date: newer.iter().any(TokenFingerprint::is_date),
+            is_change,
+        }
+    }
+
+    /// Checks the necessary conditions of [`compare_statements`].
+    pub(crate) fn may_relate(
+        &self,
+        older: &EntryFingerprints,
+        frequencies: &DocumentFrequencies,
+    ) -> bool {
+        self.may_repeat(&older.statement)
+            || (self.has_date && self.may_update_by_date(&older.statement))
+            || (self.is_change && self.may_share_enough(&older.statement, frequencies))
+    }
+
+    /// Checks the necessary condition of [`changes_value`].
+    pub(crate) fn may_change_value(&self, older: &EntryFingerprints) -> bool {
+        let (old, new) = (&older.statement, self.newer);
+        !is_selection_enabled() || (old.len() == new.len() && plain_words(old).eq(plain_words(new)))
+    }
+
+    /// Checks whether one statement has all content words of the other, and at most a few more. This is necessary
+    /// for a contradiction and for a repetition.
+    pub(crate) fn may_repeat(&self, older: &[TokenFingerprint]) -> bool {
+        if !is_selection_enabled() {
+            return true;
+        }
+        // Repeated words count once.
+        let mut shared: Vec<Fingerprint> = Vec::new();
+        let mut other = [None; MORE_WORDS_MAX];
+        for key in significant_keys(older) {
+            if self.keys.contains(&key) {
+                if !shared.contains(&key) {
+                    shared.push(key);
+                }
+            } else if !other.contains(&Some(key)) {
+                let Some(free) = other.iter_mut().find(|key| key.is_none()) else { return false };
+                *free = Some(key);
+            }
+        }
+        let missing = self.keys.len() - shared.len();
+        shared.len() >= 2 && missing <= MORE_WORDS_MAX && (missing == 0 || other[0].is_none())
+    }
+
+    /// Checks whether the statements begin or end with the same words, apart from dates, as in [`update_by_date`].
+    fn may_update_by_date(&self, older: &[TokenFingerprint]) -> bool {
+        let keys = |tokens: &'_ [TokenFingerprint]| {
+            let undated = tokens.iter().filter(|token| token.is_significant() && !token.is_date());
+            undated.map(|token| token.key).collect::<Vec<_>>()
+        };
+        let (old, new) = (keys(older), keys(self.newer));
+        shared_end(&old, &new) >= 2
+    }
+
+    /// Checks whether the newer statement may have enough of the older one's words, by weight, for an update.
+    fn may_share_enough(
+        &self,
+        older: &[TokenFingerprint],
+        frequencies: &DocumentFrequencies,
+    ) -> bool {
+        let (mut shared, mut other) = (0.0, 0.0);
+        for token in older.iter().filter(|token| token.is_significant()) {
+            let (lowest, highest) = frequencies.idf_bounds(token.key);
+            if self.content.contains(&token.key) || self.content.contains(&token.word) {
+                shared += highest;
+            } else {
+                other += lowest;
+            }
+        }
+        // Sums in another order may differ by a rounding error.
+        shared > 0.0 && shared * (1.0 + 1e-9) >= CHANGE_OVERLAP_MIN * (shared + other)
+    }
+}
+
+/// Returns the words that are no numbers, days or months.
+fn plain_words(tokens: &[TokenFingerprint]) -> impl Iterator<Item = Fingerprint> {
+    tokens.iter().filter(|token| !token.is_value()).map(|token| token.word)
+}
+
+/// The words of a text, to find the memories that share enough of them.
+pub(crate) struct OverlapFilter {
+    /// Indexes of the text's words by key and by word.
+    indexes: FingerprintMap<Fingerprint, Vec<usize>>,
+    /// Weights of the words, in order.
+    weights: Vec<f64>,
+}
+
+impl OverlapFilter {
+    /// Creates a filter for a text whose words are counted.
+    pub(crate) fn new(text: &TokenizedText, frequencies: &DocumentFrequencies) -> Self {
+        let mut filter = Self { indexes: FingerprintMap::default(), weights: Vec::new() };
+        let words = text.content_tokens().filter(|token| !token.is_light());
+        for (index, token) in words.enumerate() {
+            filter.weights.push(frequencies.idf_of(&token.key));
+            for word in BTreeSet::from([&token.key, &token.word]) {
+                filter.indexes.entry(Fingerprint::of(word)).or_default().push(index);
+            }
+        }
+        filter
+    }
+
+    /// Returns an upper bound of [`overlap_with`] these entries and this title.
+    pub(crate) fn share_max(&self, entries: &[ParsedEntry], title: &[TokenFingerprint]) -> f64 {
+        if !is_selection_enabled() {
+            return f64::INFINITY;
+        }
+        let mut is_shared = Vec::new();
+        let tokens = entries.iter().flat_map(|entry| &entry.fingerprints().statement);
+        for token in tokens.chain(title).filter(|token| token.is_content()) {
+            let count = if token.key == token.word { 1 } else { 2 };
+            for word in [token.key, token.word].into_iter().take(count) {
+                let Some(indexes) = self.indexes.get(&word) else { continue };
+                is_shared.resize(self.weights.len(), false);
+                for index in indexes {
+                    is_shared[*index] = true;
+                }
+            }
+        }
+        let all: f64 = self.weights.iter().sum();
+        let weights = self.weights.iter().zip(&is_shared);
+        let shared: f64 =
+            weights.filter(|(_, is_shared)| **is_shared).map(|(weight, _)| weight).sum();
+        if all > 0.0 { shared / all } else { 0.0 }
+    }
+}
+
 /// Checks whether the new words can replace those that the newer statement lacks. A name or number is not replaced
 /// by
 /// words alone (`The lead is Ines`, `The lead is now on vacation`).
@@ -227,7 +431,7 @@ pub(crate) fn overlap_with<'a>(
         .flat_map(|token| [token.key.as_str(), &token.word])
         .collect();
     let (mut all, mut shared) = (0.0, 0.0);
-    for token in text.content_tokens().filter(|token| !is_light(token)) {
+    for token in text.content_tokens().filter(|token| !token.is_light()) {
         let weight = frequencies.idf_of(&token.key);
         all += weight;
         if others.contains(token.key.as_str()) || others.contains(token.word.as_str()) {
@@ -293,27 +497,22 @@ pub(crate) fn most_similar_memories<'a>(
     let frequencies = DocumentFrequencies::from_entries(
         reviewed().flat_map(|stored| &stored.text.parsed().entries),
     );
-    let entries = reviewed().map(|stored| stored.text.parsed().entries.len()).sum();
     let query = TokenizedText::tokenize(text);
     let query = content_keys(&query);
+    let keys: Vec<Fingerprint> = query.iter().map(|(key, _)| Fingerprint::of(key)).collect();
+    let is_of_query: FingerprintSet = keys.iter().copied().collect();
     let weight = |stored: &StoredMemory| {
         let parsed = stored.text.parsed();
-        let head = TokenizedText::tokenize(&format!(
-            "{} {}",
-            stored.path,
-            parsed.header.shown_description()
-        ));
-        let has = |key: &str| {
-            let of_notes = parsed
-                .entries
-                .iter()
-                .any(|entry| content_keys(entry.tokenized()).iter().any(|(word, _)| *word == key));
-            of_notes || content_keys(&head).iter().any(|(word, _)| *word == key)
-        };
-        let shared = query.iter().filter(|(key, _)| has(key));
-        shared
-            .map(|(key, _)| DocumentFrequencies::idf(frequencies.entries_with(key), entries))
-            .sum::<f64>()
+        let head = format!("{} {}", stored.path, parsed.header.shown_description());
+        let head = token_fingerprints(&TokenizedText::tokenize(&head));
+        let of_entries =
+            parsed.entries.iter().flat_map(|entry| entry.fingerprints().significant_keys());
+        let words: FingerprintSet = of_entries
+            .chain(significant_keys(&head))
+            .filter(|key| is_of_query.contains(key))
+            .collect();
+        let shared = query.iter().zip(&keys).filter(|(_, key)| words.contains(key));
+        shared.map(|((key, _), _)| frequencies.idf_of(key)).sum::<f64>()
     };
     let mut weighted: Vec<(f64, &StoredMemory)> =
         reviewed().map(|stored| (weight(stored), stored)).collect();
@@ -325,20 +524,12 @@ pub(crate) fn most_similar_memories<'a>(
 /// Returns the keys of the content words, in order without repetitions, and whether each is negated.
 pub(crate) fn content_keys(text: &TokenizedText) -> Vec<(&str, bool)> {
     let mut keys: Vec<(&str, bool)> = Vec::new();
-    for token in text.content_tokens().filter(|token| !is_light(token)) {
+    for token in text.content_tokens().filter(|token| !token.is_light()) {
         if !keys.iter().any(|(key, _)| *key == token.key) {
             keys.push((&token.key, token.negated));
         }
     }
     keys
-}
-
-/// Checks whether a word adds nothing: a verb that fits any noun, or a word for the person.
-pub(crate) fn is_light(token: &TextToken) -> bool {
-    !token.key.starts_with('§')
-        && [Class::Light, Class::Polite, Class::User, Class::Oneself]
-            .into_iter()
-            .any(|class| token.is(class))
 }
 
 fn has_negation(statement: ComparedStatement<'_>) -> bool {
@@ -426,10 +617,7 @@ fn update_by_date(
 ) -> Option<EntryRelation> {
     let (old, new) = (single_date(older.text), single_date(newer.text)?);
     let (old_words, new_words) = (keys_without_dates(older.text), keys_without_dates(newer.text));
-    let prefix = old_words.iter().zip(&new_words).take_while(|(a, b)| a == b).count();
-    let suffix =
-        old_words.iter().rev().zip(new_words.iter().rev()).take_while(|(a, b)| a == b).count();
-    let shared = prefix.max(suffix);
+    let shared = shared_end(&old_words, &new_words);
     let are_similar = shared >= 2 && shared * 2 > old_words.len() && old_words != new_words;
     let is_later = match old {
         Some(old) => old < new,
@@ -440,6 +628,13 @@ fn update_by_date(
         score: 65,
         removes_older: true,
     })
+}
+
+/// Returns the length of the common beginning or the common end, whichever is longer.
+fn shared_end<T: PartialEq>(a: &[T], b: &[T]) -> usize {
+    let prefix = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let suffix = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    prefix.max(suffix)
 }
 
 /// Returns the date of a statement, if it has exactly one and that is no end date.
@@ -459,6 +654,6 @@ fn keys_without_dates(text: &TokenizedText) -> Vec<&str> {
     let undated =
         tokens.filter(|(index, _)| !days.iter().any(|mention| mention.tokens.contains(index)));
     let content =
-        undated.map(|(_, token)| token).filter(|token| token.is_content() && !is_light(token));
+        undated.map(|(_, token)| token).filter(|token| token.is_content() && !token.is_light());
     content.map(|token| token.key.as_str()).collect()
 }

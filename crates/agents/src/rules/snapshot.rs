@@ -1,8 +1,10 @@
 //! A snapshot of memories, parsed into entries: all input of a decision.
 //!
-//! Texts are parsed and tokenized when first needed, and the results are shared by clones. Each entry has its
-//! context (headings, introduction), because the same words in another context mean something else.
+//! Texts are parsed when first needed, and the results are shared by clones. Each entry keeps the fingerprints of its
+//! tokens, not the tokens themselves. It has a context (headings, introduction), because the same words in another
+//! context mean something else.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -12,13 +14,13 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use memory::change::Trust;
 use memory::clock::Timestamp;
-use memory::document::{self, Entry, MemoryHeader, without_entry};
+use memory::document::{self, Entry, MemoryHeader, Revision, without_entry};
 use memory::path::{MemoryPath, Mount};
 use memory::text::slice;
 use regex::Regex;
 
-use super::dates;
 use super::duplicate::{self, NormalizedText};
+use super::fingerprints::{EntryFingerprints, TokenFingerprint, token_fingerprints};
 use super::tokenize::TokenizedText;
 
 /// A memory in a snapshot.
@@ -76,7 +78,7 @@ impl StoredMemory {
     ) -> String {
         // From the end, so that the byte ranges of the others stay valid.
         let from_end = entries.into_iter().rev();
-        from_end.fold(self.text.to_string(), |text, entry| without_entry(&text, &entry.entry))
+        from_end.fold(self.text.to_string(), |text, entry| without_entry(&text, &entry.entry()))
     }
 
     /// Returns the entries with relative dates, each in full without its bullet. Their meaning depends on when they
@@ -84,8 +86,8 @@ impl StoredMemory {
     pub fn entries_with_relative_dates(&self) -> Vec<&str> {
         let entries = self.text.parsed().entries.iter();
         entries
+            .filter(|entry| entry.fingerprints().has_relative_date)
             .map(ParsedEntry::full_text)
-            .filter(|whole| dates::has_relative_date(whole))
             .collect()
     }
 }
@@ -128,11 +130,19 @@ pub struct ParsedText(Arc<ParsedTextInner>);
 struct ParsedTextInner {
     text: Arc<str>,
     parsed: OnceLock<ParsedMemory>,
+    /// File name that the title was made with, and the tokens of the title.
+    title: OnceLock<(Box<str>, Box<[TokenFingerprint]>)>,
+    revision: OnceLock<Revision>,
 }
 
 impl From<&str> for ParsedText {
     fn from(text: &str) -> Self {
-        Self(Arc::new(ParsedTextInner { text: text.into(), parsed: OnceLock::new() }))
+        Self(Arc::new(ParsedTextInner {
+            text: text.into(),
+            parsed: OnceLock::new(),
+            title: OnceLock::new(),
+            revision: OnceLock::new(),
+        }))
     }
 }
 
@@ -170,12 +180,40 @@ impl ParsedText {
         self.0.parsed.get_or_init(|| ParsedMemory::parse(&self.0.text))
     }
 
-    /// Drops the cached tokens, which need the most memory, unless the text is shared.
-    pub(crate) fn drop_tokens(&mut self) {
-        let parsed = Arc::get_mut(&mut self.0).and_then(|inner| inner.parsed.get_mut());
-        for entry in parsed.into_iter().flat_map(|parsed| &mut parsed.entries) {
-            entry.tokenized.take();
+    /// Returns the tokens of the title of a memory with this text. The title depends on the file's name too.
+    pub(crate) fn title_fingerprints(
+        &self,
+        file_name: &str,
+        title: impl Fn() -> String,
+    ) -> Cow<'_, [TokenFingerprint]> {
+        let tokens = || token_fingerprints(&TokenizedText::tokenize(&title()));
+        let (cached_name, cached) = self.0.title.get_or_init(|| (file_name.into(), tokens()));
+        // A text that was cloned to another path has another title there.
+        if **cached_name == *file_name {
+            Cow::Borrowed(cached)
+        } else {
+            Cow::Owned(tokens().into_vec())
         }
+    }
+
+    /// Parses the text, and returns the memory that it needs with everything computed from it, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let ParsedMemory { header, entries, .. } = self.parsed();
+        let optional = [&header.name, &header.kind].into_iter().flatten();
+        let header_bytes = header.description.len()
+            + header.first_line.len()
+            + optional.map(String::len).sum::<usize>();
+        let title = self.0.title.get();
+        size_of::<ParsedTextInner>()
+            + self.len()
+            + header_bytes
+            + title.map_or(0, |(name, tokens)| name.len() + size_of_val(&**tokens))
+            + entries.iter().map(ParsedEntry::memory_bytes).sum::<usize>()
+    }
+
+    /// Returns the revision.
+    pub(crate) fn revision(&self) -> Revision {
+        *self.0.revision.get_or_init(|| Revision::digest(self.as_bytes()))
     }
 }
 
@@ -187,9 +225,8 @@ pub(crate) struct ParsedMemory {
     ends_with_entry: bool,
 }
 
-/// A parsed entry.
+/// A parsed entry. Its texts are ranges of the memory's text.
 pub(crate) struct ParsedEntry {
-    pub(crate) entry: Entry,
     /// Headings above it and the paragraph that introduces it, normalized.
     pub(crate) context: Arc<str>,
     pub(crate) normalized: NormalizedText,
@@ -198,10 +235,20 @@ pub(crate) struct ParsedEntry {
     /// Whether a paragraph introduces its list.
     pub(crate) has_introduction: bool,
     text: Arc<str>,
-    /// Byte range of its statement, without the bullet and the reasons.
-    statement: Range<usize>,
-    tokenized: OnceLock<Box<TokenizedText>>,
+    /// Byte range of its lines.
+    lines: Range<u32>,
+    /// Offset of its text after the bullet, in bytes.
+    start: u32,
+    first_line_end: u32,
+    /// End of its statement, which excludes the reasons.
+    statement_end: u32,
+    /// End of its text, without trailing white space.
+    end: u32,
+    fingerprints: OnceLock<EntryFingerprints>,
 }
+
+// There are sixty thousand in ten thousand memories.
+const _: () = assert!(size_of::<ParsedEntry>() <= 176);
 
 /// Pattern of the beginning of an entry's reasons.
 static REASONS: LazyLock<Option<Regex>> =
@@ -220,7 +267,7 @@ impl ParsedMemory {
         for entry in document::entries(text) {
             context.advance(slice(text, end..entry.range.start));
             end = entry.range.end;
-            let note = ParsedEntry::parse(text, entry, &context);
+            let note = ParsedEntry::parse(text, &entry, &context, entries.last());
             if !note.is_item() {
                 context.introduction = Some(note.normalized.clone());
             }
@@ -268,7 +315,7 @@ impl EntryContext {
     }
 
     /// Returns the context of an entry. The introduction belongs only to list items.
-    fn context(&self, is_item: bool) -> Arc<str> {
+    fn context(&self, is_item: bool) -> String {
         let headings = self.headings.iter().map(|(_, heading)| heading.as_str());
         let introduction =
             self.introduction.as_ref().filter(|_| is_item).map(NormalizedText::as_str);
@@ -280,51 +327,92 @@ impl EntryContext {
             .chain(introduction)
             .collect::<Vec<_>>()
             .join("\n")
-            .into()
     }
 }
 
 impl ParsedEntry {
-    fn parse(text: &Arc<str>, entry: Entry, context: &EntryContext) -> Self {
+    /// Parses an entry; it shares its context with the entry before it if that is the same.
+    fn parse(
+        text: &Arc<str>,
+        entry: &Entry,
+        context: &EntryContext,
+        before: Option<&Self>,
+    ) -> Self {
         let all = slice(text, entry.range.clone());
-        let bullet = slice(all, ..all.find(entry.first_line.as_str()).unwrap_or(0));
-        let from = entry.range.start + bullet.len();
+        let bullet_bytes =
+            all.find(entry.first_line.as_str()).expect("the first line is a part of the entry");
+        let bullet = slice(all, ..bullet_bytes);
+        let start = entry.range.start + bullet_bytes;
         let whole = entry.full_text(text);
         let statement = slice(whole, ..reasons_start(whole).unwrap_or(whole.len()));
+        let has_introduction = !bullet.is_empty() && context.introduction.is_some();
+        let context = context.context(!bullet.is_empty());
+        let same = before.filter(|before| *before.context == *context);
+        let offset = |offset: usize| u32::try_from(offset).expect("a memory is below 4 GiB");
         Self {
-            context: context.context(!bullet.is_empty()),
+            context: same.map_or_else(|| context.into(), |before| Arc::clone(&before.context)),
             normalized: NormalizedText::new(whole),
             is_step: bullet.trim_end().ends_with(['.', ')']),
-            has_introduction: !bullet.is_empty() && context.introduction.is_some(),
+            has_introduction,
             text: Arc::clone(text),
-            statement: from..from + statement.trim_end().len(),
-            tokenized: OnceLock::new(),
-            entry,
+            lines: offset(entry.range.start)..offset(entry.range.end),
+            start: offset(start),
+            first_line_end: offset(start + entry.first_line.len()),
+            statement_end: offset(start + statement.trim_end().len()),
+            end: offset(start + whole.len()),
+            fingerprints: OnceLock::new(),
         }
+    }
+
+    /// Returns the entry in its text.
+    pub(crate) fn entry(&self) -> Entry {
+        let offset = |offset: u32| usize::try_from(offset).expect("the offset was a `usize`");
+        let range = offset(self.lines.start)..offset(self.lines.end);
+        Entry { range, first_line: self.first_line().to_owned() }
     }
 
     /// Checks whether it is a list item.
     pub(crate) const fn is_item(&self) -> bool {
-        self.statement.start > self.entry.range.start
+        self.start > self.lines.start
+    }
+
+    fn until(&self, end: u32) -> &str {
+        let offset = |offset: u32| usize::try_from(offset).expect("the offset was a `usize`");
+        slice(&self.text, offset(self.start)..offset(end))
+    }
+
+    /// Returns the first line, without the bullet.
+    pub(crate) fn first_line(&self) -> &str {
+        self.until(self.first_line_end)
     }
 
     /// Returns the whole entry, without the bullet and trailing white space.
     pub(crate) fn full_text(&self) -> &str {
-        self.entry.full_text(&self.text)
+        self.until(self.end)
     }
 
     /// Returns the statement, without the bullet and the reasons.
     pub(crate) fn statement(&self) -> &str {
-        slice(&self.text, self.statement.clone())
+        self.until(self.statement_end)
     }
 
     /// Checks whether it has reasons.
-    pub(crate) fn has_reasons(&self) -> bool {
-        self.statement().len() < self.full_text().len()
+    pub(crate) const fn has_reasons(&self) -> bool {
+        self.statement_end < self.end
     }
 
-    /// Returns the tokens of the statement.
-    pub(crate) fn tokenized(&self) -> &TokenizedText {
-        self.tokenized.get_or_init(|| Box::new(TokenizedText::tokenize(self.statement())))
+    /// Tokenizes the statement. The tokens are not kept, because they need much memory.
+    pub(crate) fn tokenize(&self) -> TokenizedText {
+        TokenizedText::tokenize(self.statement())
+    }
+
+    /// Returns the fingerprints of the tokens.
+    pub(crate) fn fingerprints(&self) -> &EntryFingerprints {
+        self.fingerprints.get_or_init(|| EntryFingerprints::new(self.statement(), self.full_text()))
+    }
+
+    /// Returns the memory that it needs, in bytes.
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.normalized.as_str().len() + self.fingerprints().heap_bytes()
     }
 }

@@ -106,6 +106,12 @@ impl TextToken {
         self.word.chars().any(char::is_numeric)
     }
 
+    /// Checks whether it adds nothing: a verb that fits any noun, or a word for the person.
+    pub(crate) fn is_light(&self) -> bool {
+        let light = [Class::Light, Class::Polite, Class::User, Class::Oneself];
+        !self.key.starts_with('§') && self.classes.has_any(&light)
+    }
+
     /// Checks whether it is a content word.
     pub(crate) fn is_content(&self) -> bool {
         let small = [Class::Function, Class::Not, Class::Contrast, Class::Until, Class::Since];

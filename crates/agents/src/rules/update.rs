@@ -38,33 +38,61 @@ static VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Checks whether a new statement replaces an old one without losing anything else.
-pub(crate) fn replaces(new: &str, old: &str) -> bool {
-    if has_blocks(new) || has_blocks(old) {
-        return false;
+/// A new statement that may replace others.
+pub(crate) struct Replacement {
+    /// The new statement without its `no longer`: an equal old one is denied.
+    denied: Vec<NormalizedText>,
+    /// Subject and value that the new one gives.
+    new_value: Option<NewValue>,
+}
+
+/// A value that holds now.
+struct NewValue {
+    subject: NormalizedText,
+    value: String,
+    /// Kind and unit of the value.
+    shape: (&'static str, String),
+}
+
+impl Replacement {
+    /// Parses a new statement; `None` if it has no form that replaces another.
+    pub(crate) fn parse(new: &str) -> Option<Self> {
+        if has_blocks(new) {
+            return None;
+        }
+        let denied = NO_LONGER.iter().flat_map(|words| new.match_indices(words));
+        let denied: Vec<NormalizedText> = denied
+            .map(|(index, words)| {
+                let rest = [slice(new, ..index), slice(new, index + words.len()..)].concat();
+                NormalizedText::new(&rest)
+            })
+            .collect();
+        let new_value = split_subject_and_value(new, true).and_then(|(subject, value)| {
+            let shape = value_shape(&value)?;
+            Some(NewValue { subject, value, shape })
+        });
+        (!denied.is_empty() || new_value.is_some()).then_some(Self { denied, new_value })
     }
-    negates_statement(new, old) || gives_new_value(new, old)
-}
 
-/// Checks whether the new statement is the old one with `no longer` or the like in it.
-fn negates_statement(new: &str, old: &str) -> bool {
-    let old = NormalizedText::new(old);
-    NO_LONGER.iter().any(|words| {
-        let mut found = new.match_indices(words);
-        found.any(|(index, words)| {
-            let rest = [slice(new, ..index), slice(new, index + words.len()..)].concat();
-            NormalizedText::new(&rest) == old
-        })
-    })
-}
+    /// Checks whether it replaces an old statement, in both forms, without losing anything else.
+    pub(crate) fn replaces(&self, old: &str, old_form: &NormalizedText) -> bool {
+        (self.denied.contains(old_form) || self.gives_new_value(old)) && !has_blocks(old)
+    }
 
-/// Checks whether both give one subject a value of the same shape, and the new one holds now.
-fn gives_new_value(new: &str, old: &str) -> bool {
-    let Some((subject, value)) = split_subject_and_value(new, true) else { return false };
-    let Some((old_subject, old_value)) = split_subject_and_value(old, false) else { return false };
-    subject == old_subject
-        && value != old_value
-        && value_shape(&value).is_some_and(|shape| Some(shape) == self::value_shape(&old_value))
+    /// Checks whether both give one subject a value of the same shape, and the new one holds now.
+    fn gives_new_value(&self, old: &str) -> bool {
+        let Some(NewValue { subject, value, shape }) = &self.new_value else { return false };
+        // Every value with a shape has a digit or is a link. Most entries have neither.
+        if !old.contains(char::is_numeric) && !old.contains("://") {
+            return false;
+        }
+        let Some((old_subject, old_value)) = split_subject_and_value(old, false) else {
+            return false;
+        };
+        *subject == old_subject
+            && *value != old_value
+            && value_shape(&old_value).as_ref() == Some(shape)
+    }
 }
 
 /// Splits `SUBJECT is VALUE` and `SUBJECT: VALUE`; with `is_now`, a word for `now` must be on either side of the
@@ -89,6 +117,11 @@ fn split_subject_and_value(text: &str, is_now: bool) -> Option<(NormalizedText, 
     let is_specific =
         subject.split_whitespace().filter(is_significant).count() > 1 && !value.is_empty();
     is_specific.then(|| (NormalizedText::new(&subject), value.join(" ")))
+}
+
+/// Checks whether a new statement replaces an old one without losing anything else.
+pub(crate) fn replaces(new: &str, old: &str) -> bool {
+    Replacement::parse(new).is_some_and(|new| new.replaces(old, &NormalizedText::new(old)))
 }
 
 /// Returns the shape of a value: its kind and its unit.
