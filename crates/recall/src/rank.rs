@@ -181,7 +181,7 @@ struct ScoredMemory {
     coverage: Coverage,
     /// The highest threshold that it reaches, as far as it was assessed.
     reached: Threshold,
-    /// Log-odds that it helps.
+    /// Log-odds that it helps; minus infinity if it reaches no threshold.
     answer_score: f32,
 }
 
@@ -252,7 +252,7 @@ impl Corpus {
             entries,
             memories: memories.collect(),
             runner_up,
-            answer: ranked.answer_features(self),
+            answer: ranked.answer_features(self, 0),
         }
     }
 
@@ -411,11 +411,12 @@ impl<'a> RankedCandidates<'a> {
         self.dense_scores = Some(dense);
     }
 
-    /// Decides which threshold each of the first `limit` memories reaches. A runner-up is about as likely to help as
-    /// the best, less the gap between their scores.
+    /// Decides which threshold each of the first `limit` memories reaches. A memory is never more likely to help than
+    /// one before it.
     fn assess(&mut self, corpus: &Corpus, limit: usize) {
         let Some(best) = self.memories.first().cloned() else { return };
-        let best_answer_score = self.answer_score(corpus, &best);
+        let best_answer_score = self.answer_score(corpus, 0);
+        let mut answer_score = best_answer_score;
         for index in 0..limit.min(self.memories.len()) {
             let scored = &self.memories[index];
             let qualifies =
@@ -427,7 +428,12 @@ impl<'a> RankedCandidates<'a> {
             } else {
                 Threshold::None
             };
-            let answer_score = best_answer_score - (best.score - scored.score);
+            if reached == Threshold::None {
+                continue;
+            }
+            if index > 0 {
+                answer_score = answer_score.min(self.answer_score(corpus, index));
+            }
             let scored = &mut self.memories[index];
             (scored.reached, scored.answer_score) = (reached, answer_score);
         }
@@ -469,16 +475,17 @@ impl<'a> RankedCandidates<'a> {
         [best.score - other.score, other.coverage.share_of(beyond), 1.0]
     }
 
-    /// Returns the log-odds that the best memory helps; from zero on it reaches the strict threshold.
-    fn answer_score(&self, corpus: &Corpus, best: &ScoredMemory) -> f32 {
+    /// Returns the log-odds that the memory at `index` helps. If it is the best, zero is the strict threshold.
+    fn answer_score(&self, corpus: &Corpus, index: usize) -> f32 {
         if self.query.text_vector.is_empty() {
-            return COVERAGE_SLOPE * (best.coverage.combined() - COVERAGE_MIN);
+            let coverage = self.memories.get(index).map_or(0.0, |of| of.coverage.combined());
+            return COVERAGE_SLOPE * (coverage - COVERAGE_MIN);
         }
-        abstain::answer_score(&self.answer_features(corpus))
+        abstain::answer_score(&self.answer_features(corpus, index))
     }
 
-    /// Returns the features of the decision whether to answer.
-    fn answer_features(&self, corpus: &Corpus) -> [f32; ANSWER_FEATURE_COUNT] {
+    /// Returns the features of the decision whether to answer with the memory at `index`.
+    fn answer_features(&self, corpus: &Corpus, index: usize) -> [f32; ANSWER_FEATURE_COUNT] {
         let context = |scored: &ScoredMemory| {
             let (text_similarity, word_similarity) = self.rows.similarity(&scored.group);
             CandidateMatch {
@@ -488,9 +495,14 @@ impl<'a> RankedCandidates<'a> {
                 word_similarity,
             }
         };
-        let contexts: Vec<CandidateMatch> = self.memories.iter().map(context).collect();
-        let best = self.memories.first();
-        let exact = |term| best.map_or(0.0, |best| self.rows.best_match(&best.group, term).0);
+        let mut contexts: Vec<CandidateMatch> = self.memories.iter().map(context).collect();
+        if let Some(first) = contexts.get_mut(..=index) {
+            first.rotate_right(1);
+        }
+        let exact = |term| {
+            let group = self.memories.get(index).map(|scored| &scored.group);
+            group.map_or(0.0, |group| self.rows.best_match(group, term).0)
+        };
         abstain::features(corpus, &self.query, &contexts, exact)
     }
 }
