@@ -36,11 +36,13 @@ const COVERAGE_SHARE_MIN: f32 = 0.25;
 const COVERAGE_FLOOR: f32 = 0.3;
 const SCORE_GAP_MAX: f32 = 2.0;
 
-/// Conditions for a memory that only has some relation to the question: it covers this share of the question with
-/// its own words or similar ones, or one of its entries is this similar to the question. The last applies where
-/// vectors are not used; there, only the words themselves count.
+/// Conditions for a memory that only has some relation to the question. Its answer score is at least the first, which
+/// is one chance in five, and it covers the share of the question, or one of its entries has the similarity. Measured
+/// on memories of other projects, this shows something for one unrelated prompt in five.
+const RELATED_SCORE_MIN: f32 = -1.4;
 const RELATED_SHARE_MIN: f32 = 0.2;
 const RELATED_SIMILARITY_MIN: f32 = 0.35;
+/// The same where vectors are not used: the coverage alone.
 const RELATED_COVERAGE_MIN: f32 = 0.3;
 
 /// Factor from coverage to an answer score, where vectors are not used.
@@ -208,7 +210,7 @@ impl Corpus {
             .retain(|scored| self.path_of(scored.group.memory).is_some_and(&is_candidate));
         // Dense scores must not take away an answer that the words give: the memories are assessed before the scores
         // are added.
-        ranked.assess(self, options.limit);
+        ranked.assess(self, options);
         if let Some(dense_scores) = dense_scores {
             ranked.add_dense_scores(dense_scores);
             self.sort_memories(&mut ranked.memories);
@@ -252,7 +254,7 @@ impl Corpus {
             entries,
             memories: memories.collect(),
             runner_up,
-            answer: ranked.answer_features(self, 0),
+            answer: ranked.answer_features(self, &ranked.candidate_matches(), 0),
         }
     }
 
@@ -411,42 +413,44 @@ impl<'a> RankedCandidates<'a> {
         self.dense_scores = Some(dense);
     }
 
-    /// Decides which threshold each of the first `limit` memories reaches. A memory is never more likely to help than
-    /// one before it.
-    fn assess(&mut self, corpus: &Corpus, limit: usize) {
+    /// Decides which threshold each of the first memories reaches, as far as the options need it. A memory is never
+    /// more likely to help than one before it.
+    fn assess(&mut self, corpus: &Corpus, options: &RankOptions) {
         let Some(best) = self.memories.first().cloned() else { return };
-        let best_answer_score = self.answer_score(corpus, 0);
+        let matches = self.candidate_matches();
+        let best_answer_score = self.answer_score(corpus, &matches, 0);
         let mut answer_score = best_answer_score;
-        for index in 0..limit.min(self.memories.len()) {
+        for index in 0..options.limit.min(self.memories.len()) {
             let scored = &self.memories[index];
             let qualifies =
                 best_answer_score >= 0.0 && (index == 0 || self.qualifies_beside(&best, scored));
-            let reached = if qualifies {
-                Threshold::Strict
-            } else if self.is_related(scored) {
-                Threshold::Lenient
-            } else {
-                Threshold::None
-            };
-            if reached == Threshold::None {
+            if !qualifies && options.threshold == Threshold::Strict {
                 continue;
             }
             if index > 0 {
-                answer_score = answer_score.min(self.answer_score(corpus, index));
+                answer_score = answer_score.min(self.answer_score(corpus, &matches, index));
             }
+            let reached = if qualifies {
+                Threshold::Strict
+            } else if self.is_related(scored, answer_score) {
+                Threshold::Lenient
+            } else {
+                continue;
+            };
             let scored = &mut self.memories[index];
             (scored.reached, scored.answer_score) = (reached, answer_score);
         }
     }
 
     /// Checks whether a memory has some relation to the prompt: the lenient threshold.
-    fn is_related(&self, scored: &ScoredMemory) -> bool {
+    fn is_related(&self, scored: &ScoredMemory, answer_score: f32) -> bool {
         if self.query.text_vector.is_empty() {
             return scored.coverage.combined() >= RELATED_COVERAGE_MIN;
         }
         let covered = scored.coverage.share_of(scored.coverage.combined());
         let ([of_entry, _], _) = self.rows.similarity(&scored.group);
-        covered >= RELATED_SHARE_MIN || of_entry >= RELATED_SIMILARITY_MIN
+        answer_score >= RELATED_SCORE_MIN
+            && (covered >= RELATED_SHARE_MIN || of_entry >= RELATED_SIMILARITY_MIN)
     }
 
     /// Checks whether a memory is shown beside the best.
@@ -476,17 +480,17 @@ impl<'a> RankedCandidates<'a> {
     }
 
     /// Returns the log-odds that the memory at `index` helps. If it is the best, zero is the strict threshold.
-    fn answer_score(&self, corpus: &Corpus, index: usize) -> f32 {
+    fn answer_score(&self, corpus: &Corpus, matches: &[CandidateMatch], index: usize) -> f32 {
         if self.query.text_vector.is_empty() {
             let coverage = self.memories.get(index).map_or(0.0, |of| of.coverage.combined());
             return COVERAGE_SLOPE * (coverage - COVERAGE_MIN);
         }
-        abstain::answer_score(&self.answer_features(corpus, index))
+        abstain::answer_score(&self.answer_features(corpus, matches, index))
     }
 
-    /// Returns the features of the decision whether to answer with the memory at `index`.
-    fn answer_features(&self, corpus: &Corpus, index: usize) -> [f32; ANSWER_FEATURE_COUNT] {
-        let context = |scored: &ScoredMemory| {
+    /// Returns the matches of all memories, best memory first.
+    fn candidate_matches(&self) -> Vec<CandidateMatch> {
+        let candidate_match = |scored: &ScoredMemory| {
             let (text_similarity, word_similarity) = self.rows.similarity(&scored.group);
             CandidateMatch {
                 coverage: scored.coverage,
@@ -495,15 +499,25 @@ impl<'a> RankedCandidates<'a> {
                 word_similarity,
             }
         };
-        let mut contexts: Vec<CandidateMatch> = self.memories.iter().map(context).collect();
-        if let Some(first) = contexts.get_mut(..=index) {
+        self.memories.iter().map(candidate_match).collect()
+    }
+
+    /// Returns the features of the decision whether to answer with the memory at `index`.
+    fn answer_features(
+        &self,
+        corpus: &Corpus,
+        matches: &[CandidateMatch],
+        index: usize,
+    ) -> [f32; ANSWER_FEATURE_COUNT] {
+        let mut matches = matches.to_vec();
+        if let Some(first) = matches.get_mut(..=index) {
             first.rotate_right(1);
         }
         let exact = |term| {
             let group = self.memories.get(index).map(|scored| &scored.group);
             group.map_or(0.0, |group| self.rows.best_match(group, term).0)
         };
-        abstain::features(corpus, &self.query, &contexts, exact)
+        abstain::features(corpus, &self.query, &matches, exact)
     }
 }
 

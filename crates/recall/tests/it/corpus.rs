@@ -339,17 +339,20 @@ fn dense_scores_of_another_corpus_do_no_harm() {
 fn the_lenient_threshold_adds_weak_hits_after_those_of_the_strict_one() {
     let corpus = corpus(&BAKERY);
     let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
+    let mut weak_count = 0;
     for prompt in ["who delivers the rye flour", "how does an oven work", "go on", "winter"] {
         let strict = corpus.rank(prompt, &RankOptions::default());
         let all = corpus.rank(prompt, &lenient);
         let (clear, weak): (Vec<MemoryHit>, Vec<MemoryHit>) =
             all.iter().cloned().partition(|hit| !hit.is_weak);
         assert_eq!(clear, strict, "{prompt}");
+        weak_count += weak.len();
         assert_eq!([clear, weak].concat(), all, "{prompt}");
         let is_consistent = |hit: &MemoryHit| (hit.confidence < 0.5) == hit.is_weak;
         assert!(all.iter().all(is_consistent), "{prompt}");
         assert!(all.is_sorted_by(|a, b| a.confidence >= b.confidence), "{prompt}");
     }
+    assert!(weak_count > 0);
 }
 
 #[test]
@@ -364,4 +367,36 @@ fn a_memory_that_is_no_candidate_has_no_influence_on_the_others() {
     };
     assert_eq!(all.rank(prompt, &RankOptions::default())[0].path, best);
     assert_eq!(found(&all), found(&without));
+}
+
+#[cfg(feature = "embedder")]
+#[test]
+fn a_question_in_other_words_is_answered_weakly_and_an_unrelated_one_is_not() {
+    let notes = [
+        ("style", "Style", "- I prefer tabs over spaces"),
+        ("deploy", "Deploy", "- Deploy with `just ship`, never on Fridays"),
+        ("db", "Database", "- The tests need PostgreSQL 16 on port 5433"),
+        ("me", "Person", "- My name is Ada and I live in Lisbon"),
+    ];
+    let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
+    for corpus in [corpus(&notes), corpus(&notes[..1])] {
+        for prompt in ["how should I indent?", "how should I indent this file?"] {
+            assert_eq!(names(&corpus, prompt), [""; 0], "not shown unasked");
+            let hits = corpus.rank(prompt, &lenient);
+            let found: Vec<_> = hits.iter().map(|hit| (hit.path.clone(), hit.is_weak)).collect();
+            assert_eq!(found, [(path("style"), true)], "{prompt}");
+        }
+        for prompt in [
+            "",
+            "go on",
+            "What is a monad?",
+            "what's the weather in Paris?",
+            "what is the capital of France",
+            "write a haiku about autumn",
+            "explain TCP slow start",
+            "translate this to German",
+        ] {
+            assert_eq!(corpus.rank(prompt, &lenient), [], "{prompt}");
+        }
+    }
 }
