@@ -49,7 +49,7 @@ fn a_weak_memory_is_shown_as_such() {
     let json = place.run_ok(&["recall", "--json", "how should I indent?"]);
     let value: Value = serde_json::from_str(json.trim_end()).unwrap();
     assert_eq!(value["weak"], true);
-    let beside = place.run_ok(&["context", "--at", "prompt", "how should I indent?"]);
+    let beside = place.run_ok(&["context", "--at", "prompt", "--prompt", "how should I indent?"]);
     assert!(!beside.contains("recalled_memories"), "{beside}");
 }
 
