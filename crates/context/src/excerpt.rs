@@ -67,7 +67,7 @@ impl MatchedText {
     }
 }
 
-/// What all excerpts of a text are made of.
+/// The parts that all excerpts of a text are made of.
 #[derive(Debug)]
 pub(crate) struct ExcerptPlan<'a> {
     source: &'a MatchedText,

@@ -1,7 +1,7 @@
 //! Recalled memories: a few memories that fit a prompt, each with the part that fits.
 //!
 //! The words around the memories follow what is in the block. A person's own notes are not called untrusted, and a
-//! memory that nobody reviewed here has a mark. Notes that concern all memories stand once, not once for each.
+//! memory without a review on this machine has a mark. Notes that concern all memories stand once, not once for each.
 
 use memory::clock::Timestamp;
 use memory::limits::{RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX, STALE_AGE};
@@ -24,13 +24,13 @@ pub struct RecalledItem<'a> {
     pub saved_at: Option<Timestamp>,
     /// The reason that it is marked as unreviewed.
     pub mark: Option<Mark>,
-    /// How well it fits, in an answer to an explicit question.
+    /// Rating of the match, in an answer to an explicit question.
     pub rating: Option<Rating>,
     /// Other memories that say the same.
     pub also_in: &'a [MemoryPath],
 }
 
-/// How well a memory fits a question.
+/// Rating of a memory as the answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rating {
     /// Estimate that it helps, from 0 to 1.

@@ -290,8 +290,8 @@ pub struct RecalledMemory {
     pub title: String,
     /// The time of the last write: ISO 8601, UTC, milliseconds.
     pub modified_at: String,
-    /// The time from which the text is, if known: the date in its frontmatter, else that of its last write by a person
-    /// or an agent, else that of its file unless it came with a checkout. ISO 8601, UTC, milliseconds.
+    /// The time from which the text is, if known: ISO 8601, UTC, milliseconds. It is the date in the frontmatter, else
+    /// the last write by a person or an agent. Else it is the time of the file, unless that came with a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_at: Option<String>,
     /// Estimate that the memory helps, from 0 to 1, with two decimals. At least 0.5 unless the match is weak.

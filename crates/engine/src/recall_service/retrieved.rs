@@ -45,8 +45,8 @@ pub(super) fn retrieved_memory(
     }
 }
 
-/// Returns the title of a memory: its name, unless that repeats the name of the file; else its description, the
-/// heading that it begins with, or the name of the file.
+/// Returns the title of a memory: its name, unless that repeats the name of the file. Else it is the description, the
+/// heading that the memory begins with, or the name of the file.
 pub(super) fn title(path: &MemoryPath, text: &str) -> String {
     let name = document::parse_header(text.as_bytes()).name;
     if let Some(name) = name.filter(|name| !repeats_file_name(name, path)) {
