@@ -9,14 +9,15 @@ use std::path::Path;
 use anyhow::Context as _;
 use memory::path::{Layout, MemoryPath, RelativePath};
 use memory::screen::Screen;
-use recall::{Corpus, RankOptions, Ranking};
+use recall::{Corpus, RankOptions, Ranking, Threshold};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, Scores, read, text, texts};
 use crate::report::{ReportLine, ReportTarget};
 
 /// Ranks all entries, so that the list contains every answer.
-const ALL: RankOptions = RankOptions { limit: usize::MAX, abstain: false, use_vectors: true };
+const ALL: RankOptions =
+    RankOptions { limit: usize::MAX, threshold: Threshold::None, use_vectors: true };
 
 /// Ranks turns and sessions for each question.
 pub(super) fn measure(

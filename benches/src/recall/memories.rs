@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, RankOptions, Ranking};
+use recall::{Corpus, RankOptions, Ranking, Threshold};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, read, share, text, texts};
@@ -94,7 +94,8 @@ struct RecallCounts {
 
 impl RecallCounts {
     fn add(&mut self, corpus: &Corpus, prompt: &Prompt) {
-        let (found, always) = (paths(corpus, prompt, true), paths(corpus, prompt, false));
+        let (found, always) =
+            (paths(corpus, prompt, Threshold::Strict), paths(corpus, prompt, Threshold::None));
         let helps = |path: &&String| prompt.relevant.contains(path);
         let within = |list: &[String]| share(list.iter().filter(helps).count(), &prompt.relevant);
         if prompt.relevant.is_empty() {
@@ -120,7 +121,8 @@ impl RecallCounts {
     /// Ranks a prompt in a corpus without the memories that help.
     fn add_without_helpful(&mut self, corpus: &Corpus, prompt: &Prompt) {
         self.without_helpful += 1.0;
-        self.without_helpful_nothing += as_rate(paths(corpus, prompt, true).is_empty());
+        self.without_helpful_nothing +=
+            as_rate(paths(corpus, prompt, Threshold::Strict).is_empty());
     }
 
     /// Returns the rows of the report.
@@ -155,8 +157,8 @@ fn as_rate(is: bool) -> f64 {
     f64::from(u8::from(is))
 }
 
-fn paths(corpus: &Corpus, prompt: &Prompt, abstain: bool) -> Vec<String> {
-    let hits = corpus.rank(&prompt.text, &RankOptions { abstain, ..RankOptions::default() });
+fn paths(corpus: &Corpus, prompt: &Prompt, threshold: Threshold) -> Vec<String> {
+    let hits = corpus.rank(&prompt.text, &RankOptions { threshold, ..RankOptions::default() });
     hits.iter().map(|hit| hit.path.to_string()).collect()
 }
 

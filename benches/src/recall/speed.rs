@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, RankOptions};
+use recall::{Corpus, RankOptions, Threshold};
 
 use crate::args::BenchConfig;
 use crate::measure::{Times, run_alternating};
@@ -26,8 +26,10 @@ const PROMPTS: usize = 200;
 /// Number of different words in the texts.
 const WORDS: usize = 6_000;
 
-const BY_WORDS: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: false };
-const BY_SENSE: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: true };
+const BY_WORDS: RankOptions =
+    RankOptions { limit: 5, threshold: Threshold::Strict, use_vectors: false };
+const BY_SENSE: RankOptions =
+    RankOptions { limit: 5, threshold: Threshold::Strict, use_vectors: true };
 
 /// Measures ranking, loading and rebuilding.
 pub(super) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {

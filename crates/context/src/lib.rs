@@ -19,6 +19,8 @@ pub mod index;
 
 pub mod hot_set;
 
+pub mod excerpt;
+
 pub mod recalled;
 
 pub mod tokens;

@@ -56,7 +56,9 @@ use self::review_backlog::{Observation, PendingObservations};
 use self::writer::ConversationWriter;
 pub(crate) use self::writer::ReviewMode;
 use crate::prefetch::{Prefetch, TakeOutcome};
-use crate::retriever::{RecallBlock, RecallQuery, RetrieveError, RetrievedMemory, Retriever};
+use crate::retriever::{
+    RecallBlock, RecallOrigin, RecallQuery, RetrieveError, RetrievedMemory, Retriever,
+};
 use crate::review::TurnReport;
 
 /// A conversation of one host in one workspace.
@@ -297,7 +299,7 @@ impl Conversation {
     }
 
     /// Takes the result of recall, if it is ready. Leaves out memories that were shown in the
-    /// meantime for an earlier prompt.
+    /// meantime for an earlier prompt; if that includes the best, nothing is shown.
     fn take_recalled(&self, state: &mut ConversationState) -> Option<RecallBlock> {
         let prefetch = state.prefetch.take()?;
         if state.cancelled.is_cancelled() {
@@ -312,10 +314,17 @@ impl Conversation {
             TakeOutcome::Ended => return None,
         };
         let shown = state.persisted.shown();
-        found.retain(|found| !shown.contains(&found.path, &found.revision));
-        let recalled = RecallBlock::render(&found, self.clock.now())?;
+        let was_shown = |found: &RetrievedMemory| shown.contains(&found.path, &found.revision);
+        if found.first().is_some_and(was_shown) {
+            return None;
+        }
+        found.retain(|found| !was_shown(found));
+        let recalled = RecallBlock::render(&found, RecallOrigin::Unrequested, self.clock.now())?;
         for memory in &recalled.memories {
             state.persisted.mark_shown(&memory.path, &memory.revision);
+            for same in &memory.also_in {
+                state.persisted.mark_shown(&same.path, &same.revision);
+            }
         }
         Some(recalled)
     }

@@ -34,10 +34,10 @@ use crate::models::{AgentModels, Fallback, ModelJob, ModelWork, ModelWorkPage};
 use crate::proposal_queue::ProposalQueue;
 use crate::recall_service::RecallService;
 use crate::reranker::Reranker;
-use crate::retriever::{RecallBlock, Retriever};
+use crate::retriever::{RecallBlock, RecallOrigin, Retriever, ShownSet, shown_key};
 use crate::review::{ReviewScheduler, ReviewSettings};
 use crate::runner::{LocalRunner, Runner};
-use crate::segment::{self, ContextText, CurrentIndex, SegmentReport};
+use crate::segment::{self, ContextText, CurrentIndex, HotSetEntry, SegmentReport};
 use crate::sessions::SessionRegistry;
 use crate::workspace::{FeatureSwitches, Workspace};
 
@@ -370,19 +370,36 @@ impl Engine {
         self.reranker.clone()
     }
 
-    /// Recalls the memories that fit a prompt, rendered for a model; `None` if none fits.
+    /// Recalls the memories that fit an explicit question, rendered for a model, with their scores;
+    /// `None` if none has any relation to it.
     pub async fn recall(
         &self,
         memories: &Memories,
         prompt: &str,
     ) -> Result<Option<RecallBlock>, StoreError> {
         let memories_found = self.recaller.recall(memories, prompt).await?;
-        let recalled = RecallBlock::render(&memories_found, self.clock.now());
+        let recalled =
+            RecallBlock::render(&memories_found, RecallOrigin::Requested, self.clock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
         if shown.into_iter().any(|shown| shown.mark == Some(Mark::Influenced)) {
             memories.note_read(Some(Unreviewed::Influenced));
         }
         Ok(recalled)
+    }
+
+    /// Recalls what a session is shown beside its first prompt, if it began with this hot set;
+    /// `None` if nothing.
+    pub async fn recall_beside_prompt(
+        &self,
+        memories: &Memories,
+        prompt: &str,
+        hot: &[HotSetEntry],
+    ) -> Result<Option<RecallBlock>, StoreError> {
+        let whole = hot.iter().filter_map(|hot| Some((&hot.path, hot.full_revision?)));
+        let shown = whole.map(|(path, revision)| shown_key(path, &revision));
+        let shown = ShownSet::from_digests(shown);
+        let found = self.recaller.recall_unrequested(memories, prompt, &shown).await?;
+        Ok(RecallBlock::render(&found, RecallOrigin::Unrequested, self.clock.now()))
     }
 
     /// Returns the conversations stored in the state, which retrieve memories with `retriever`.

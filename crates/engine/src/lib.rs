@@ -78,6 +78,7 @@ mod reranker;
 mod segment;
 
 pub use ::context::Mark;
+pub use ::context::recalled::age_text;
 pub use ::context::segment::{ContextPart, PartKind, Segment, ShownIndex};
 pub use ::memory::context_file::ImportStyle;
 pub use ::model::TokenUsage;
@@ -116,7 +117,8 @@ pub use query::{
 pub use recall_service::RecallService;
 pub use reranker::Reranker;
 pub use retriever::{
-    RecallBlock, RecallQuery, RetrieveError, RetrievedMemory, Retriever, ShownSet,
+    DuplicateMemory, RecallBlock, RecallOrigin, RecallQuery, RetrieveError, RetrievedMemory,
+    Retriever, ShownSet,
 };
 pub use review::{ReviewSettings, TurnReport};
 pub use runner::{Job, LocalRunner, RunError, Runner, error_chain};

@@ -4,6 +4,7 @@
 //! revision, the last author and screening findings, are read for one page only.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -116,6 +117,19 @@ pub async fn last_write(
 ) -> Result<Option<LastWrite>, StoreError> {
     let mut last = memories.last_changes(&[path], LAST_CHANGES_MAX).await?;
     Ok(write_of(&last.remove(path).unwrap_or_default(), revision))
+}
+
+/// Returns the writes that the texts of these revisions come from, as far as history has them.
+pub(crate) async fn last_writes(
+    memories: &Memories,
+    texts: &[(MemoryPath, Revision)],
+) -> Result<HashMap<MemoryPath, LastWrite>, StoreError> {
+    let paths: Vec<&MemoryPath> = texts.iter().map(|(path, _)| path).collect();
+    let changes = memories.last_changes(&paths, LAST_CHANGES_MAX).await?;
+    let writes = texts.iter().filter_map(|(path, revision)| {
+        Some((path.clone(), write_of(changes.get(path)?, *revision)?))
+    });
+    Ok(writes.collect())
 }
 
 /// Returns the write that a text comes from, among the recent changes of its memory.

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use memory::cache::Cache;
-use memory::document::Revision;
 use memory::feature::Feature;
 use memory::limits::EMBED_RETRY_DELAY;
 use memory::path::MemoryPath;
@@ -35,7 +34,9 @@ use crate::config::Embeddings;
 use crate::recall_service::corpus::{CorpusDiff, LiveCorpus, Update};
 use crate::recall_service::corpus_file::CorpusSlot;
 use crate::recall_service::embeddings::{EmbeddingIndex, FillOutcome, QueryVector};
-use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
+use crate::retriever::{
+    RecallOrigin, RecallQuery, RetrieveError, RetrievedMemory, Retriever, ShownSet,
+};
 
 mod corpus;
 
@@ -43,10 +44,13 @@ mod corpus_file;
 
 mod embeddings;
 
+mod retrieved;
+
 mod shortlist;
 
 mod vectors;
 
+pub(crate) use self::retrieved::merge_duplicates;
 pub(crate) use self::shortlist::{Shortlist, ShortlistEntry};
 
 /// The recall service. Uses no model, and no network unless an embedding endpoint is configured.
@@ -139,12 +143,16 @@ impl RecallService {
         self.update(&corpus, memories).await?;
         let texts = corpus.read().paths_without_text();
         corpus.read_texts(memories, &texts).await;
+        let paths: Vec<MemoryPath> = corpus.read().memories.keys().cloned().collect();
+        corpus.look_up_last_writes(memories, &paths).await;
         self.request_embeddings();
         Ok(())
     }
 
-    /// Returns the memories that fit a prompt, best first, from their current texts. Empty if none
-    /// fits. Waits for an embedding endpoint up to the configured time, then continues without it.
+    /// Returns the memories that fit an explicit question, best first, from their current texts.
+    /// They include memories that fit only weakly, marked as such; empty if none has any relation to
+    /// the question. Waits for an embedding endpoint up to the configured time, then continues
+    /// without it.
     pub async fn recall(
         &self,
         memories: &Memories,
@@ -157,9 +165,29 @@ impl RecallService {
         let ranking = corpus.rank(
             prompt,
             |state| Some(query_vector.as_ref()?.dense_scores(state)),
-            |_, _| true,
+            RecallOrigin::Requested,
         );
         Ok(corpus.top(memories, &ranking).await)
+    }
+
+    /// Returns the memories that clearly fit a prompt, best first, for a caller that waits. None if
+    /// the best one was shown already.
+    pub(crate) async fn recall_unrequested(
+        &self,
+        memories: &Memories,
+        prompt: &str,
+        shown: &ShownSet,
+    ) -> Result<Vec<RetrievedMemory>, StoreError> {
+        memories.check_feature(Feature::Recall)?;
+        let corpus = self.live_corpus(memories);
+        self.update(&corpus, memories).await?;
+        let query_vector = self.query_vector_waiting(&corpus, memories, prompt).await?;
+        let ranking = corpus.rank(
+            prompt,
+            |state| Some(query_vector.as_ref()?.dense_scores(state)),
+            RecallOrigin::Unrequested,
+        );
+        Ok(corpus.top(memories, &ranking.without_shown(shown)).await)
     }
 
     /// Writes changed corpora and vectors to their files, for the next process.
@@ -339,14 +367,14 @@ impl Retriever for RecallService {
         if !is_current || state.trust_version != query.memories.trust_version() {
             return None;
         }
-        let is_eligible = |path: &MemoryPath, revision: &Revision| {
-            !query.except.contains(path, revision) && !state.is_hidden_unrequested(path)
-        };
-        let found = state.try_top(&state.rank(&query.prompt, None, is_eligible)).ok()?;
+        let ranking = state.rank(&query.prompt, None, RecallOrigin::Unrequested);
         // Word matches are returned without waiting for the endpoint. Without any, its vectors may
         // still find a memory.
         let may_find_more = || self.embedding_index.as_ref().is_some_and(|index| index.is_usable());
-        if found.is_empty() && may_find_more() { None } else { Some(found) }
+        if ranking.is_empty() && may_find_more() {
+            return None;
+        }
+        state.try_top(&ranking.without_shown(&query.except)).ok()
     }
 
     async fn retrieve(

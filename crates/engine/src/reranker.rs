@@ -11,7 +11,7 @@ use agents::{AgentError, Ledger, RerankCandidate, RunReport, rerank};
 use async_trait::async_trait;
 use memory::clock::{Clock, Timestamp};
 use memory::feature::Feature;
-use memory::limits::RERANK_WAIT;
+use memory::limits::{RECALLED_UNREQUESTED_MAX, RERANK_WAIT};
 use memory::screen::{Family, Screen, TextAuthor};
 use model::Chat;
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::Backoff;
 use crate::lane::ModelSpending;
 use crate::models::{ModelRunContext, ModelWork};
-use crate::recall_service::{RecallService, Shortlist, ShortlistEntry};
+use crate::recall_service::{RecallService, Shortlist, ShortlistEntry, merge_duplicates};
 use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
 use crate::runner::error_chain;
 
@@ -197,8 +197,9 @@ impl Retriever for Reranker {
             Some(chosen) => shared.apply_choice(&chosen, shortlist),
             None => shortlist.ranked,
         };
+        memories.truncate(RECALLED_UNREQUESTED_MAX);
         // Seconds may have passed since recall, and memories may have changed.
         shared.recaller.retain_current(&query, &mut memories).await?;
-        Ok(memories)
+        Ok(merge_duplicates(memories))
     }
 }

@@ -117,6 +117,14 @@ pub struct RecallHit {
     pub text: String,
     /// Time of the last modification.
     pub modified_at: Timestamp,
+    /// Time from which the text is, if known. The file of a checkout does not tell it.
+    pub saved_at: Option<Timestamp>,
+    /// Estimate that the memory helps, from 0 to 1. At least 0.5 unless it fits only weakly.
+    pub score: f64,
+    /// Whether it fits only weakly. A conversation never shows such a memory.
+    pub is_weak: bool,
+    /// Other memories that fit and say the same.
+    pub also_in: Vec<MemoryPath>,
     /// The reason of the match, for people.
     pub why: String,
     /// Whether no person on this machine reviewed it; the block tells the model so.
@@ -324,8 +332,8 @@ impl Memories {
         Ok(self.inner.set_pin(&path, pinned).await?)
     }
 
-    /// Finds the memories that fit a prompt, by words and meaning, without a model. Returns an empty result if none
-    /// fits.
+    /// Finds the memories that fit a prompt, by words and meaning, without a model: at most five, best first, with those
+    /// that fit only weakly. Returns an empty result if none has any relation to the prompt.
     ///
     /// ```
     /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
@@ -392,8 +400,19 @@ impl From<RecallBlock> for Recall {
 
 impl From<RetrievedMemory> for RecallHit {
     fn from(selected: RetrievedMemory) -> Self {
-        let RetrievedMemory { path, revision, title, text, modified_at, why, mark } = selected;
-        Self { path, revision, title, text, modified_at, why, is_unreviewed: mark.is_some() }
+        Self {
+            text: selected.excerpt().text,
+            path: selected.path,
+            revision: selected.revision,
+            title: selected.title,
+            modified_at: selected.modified_at,
+            saved_at: selected.saved_at,
+            score: selected.score,
+            is_weak: selected.is_weak,
+            also_in: selected.also_in.into_iter().map(|other| other.path).collect(),
+            why: selected.why,
+            is_unreviewed: selected.mark.is_some(),
+        }
     }
 }
 

@@ -22,6 +22,10 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use crate::clock::Timestamp;
 use crate::limits::HEAD_BYTES_MAX;
 use crate::text::slice;
 
@@ -100,6 +104,41 @@ pub fn parse_header(prefix: &[u8]) -> MemoryHeader {
         lenient_parse_reason: read_leniently,
     }
 }
+
+/// Returns the day that the field `date` of the frontmatter names, at its beginning in UTC. The line is read even if
+/// the rest of the frontmatter is invalid.
+pub fn written_date(text: &str) -> Option<Timestamp> {
+    let front = slice(text, ..body_start(text));
+    let value = front.lines().find_map(|line| line.strip_prefix("date:"))?;
+    let date: Date =
+        value.trim().trim_start_matches(['"', '\'']).get(..DATE_BYTES)?.parse().ok()?;
+    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+/// Returns a title for display: the description, else the heading that the body begins with; empty if there is none. If
+/// the frontmatter is invalid, the lines `name:` and `description:` are read as they stand.
+pub fn display_title(text: &str) -> String {
+    let head = parse_header(text.as_bytes());
+    let heading = || {
+        let body = body(text).trim_start();
+        if body.starts_with('#') { first_line::first_line(body) } else { String::new() }
+    };
+    if head.malformed.is_none() {
+        return Some(head.description).filter(|line| !line.is_empty()).unwrap_or_else(heading);
+    }
+    let is_end = |line: &&str| line.trim().is_empty() || matches!(line.trim_end(), "---" | "...");
+    let front = || text.lines().skip(1).take_while(|line| !is_end(line));
+    let raw = |key: &str| {
+        let value = front().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        let value = description_line(value.trim().trim_matches(['"', '\'']));
+        Some(value).filter(|value| !value.is_empty())
+    };
+    let title = raw("name").or_else(|| raw("description"));
+    title.unwrap_or_else(heading)
+}
+
+/// Length of a date such as `2031-04-05`.
+const DATE_BYTES: usize = 10;
 
 /// Checks whether the frontmatter has more than a [`MemoryHeader`]: fields for purposes of the user, or text that
 /// cannot be parsed.

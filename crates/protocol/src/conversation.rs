@@ -255,7 +255,7 @@ pub enum TurnRole {
 }
 
 /// The text to show to the model now.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUpdate {
@@ -269,7 +269,7 @@ pub struct ContextUpdate {
 }
 
 /// The memories recalled for a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RecalledBlock {
@@ -280,7 +280,7 @@ pub struct RecalledBlock {
 }
 
 /// A memory of a recalled block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RecalledMemory {
@@ -290,8 +290,19 @@ pub struct RecalledMemory {
     pub title: String,
     /// The time of the last write: ISO 8601, UTC, milliseconds.
     pub modified_at: String,
+    /// The time from which the text is, if known: ISO 8601, UTC, milliseconds. It is the date in the frontmatter, else
+    /// the last write by a person or an agent. Else it is the time of the file, unless that came with a checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_at: Option<String>,
+    /// Estimate that the memory helps, from 0 to 1, with two decimals. At least 0.5 unless the match is weak.
+    pub score: f64,
+    /// Whether the match is weak: the memory may not help, and would not be shown unasked.
+    pub weak: bool,
     /// The reason why the memory matches, for people.
     pub why: String,
+    /// The paths of other memories that fit and say the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_in: Vec<String>,
     /// The origin of an unreviewed memory: `repository`, or `influenced` if an agent wrote it after reading such text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreviewed: Option<String>,

@@ -15,7 +15,7 @@ export function searchBox(initial, asked) {
 	const recall = h('div.find-list');
 	const search = h('div.find-list');
 	const results = h('div.find-results', { hidden: true, 'aria-live': 'polite' },
-		h('section.card', { 'aria-label': 'Recall' }, h('header', h('h3', 'Recall'), h('p.muted', 'What a model would be given for this prompt')), recall),
+		h('section.card', { 'aria-label': 'Recall' }, h('header', h('h3', 'Recall'), h('p.muted', 'The memories that fit best. Beside a prompt, a model is given at most three, and no weak ones.')), recall),
 		h('section.card', { 'aria-label': 'Search' }, h('header', h('h3', 'Search'), h('p.muted', 'Lines that hold the text, or else its words')), search));
 	let current = 0;
 
@@ -30,11 +30,13 @@ export function searchBox(initial, asked) {
 		api.recall(query).then((found) => {
 			if (mine !== current) return;
 			replace(recall, found.memories.length ? h('ol', found.memories.map((memory) => h('li', {},
-				h('div.find-title', h('strong', { dir: 'auto' }, visible(memory.title)), time(memory.modifiedAt)),
+				h('div.find-title', h('strong', { dir: 'auto' }, visible(memory.title)), memory.savedAt ? time(memory.savedAt) : null),
 				memoryLink(memory.path),
+				memory.alsoIn?.length ? h('p.muted', 'The same in ', memory.alsoIn.map((path) => memoryLink(path))) : null,
+				h('p.muted', `Score ${memory.score.toFixed(2)}${memory.weak ? ', weak: it may not help' : ''}`),
 				h('p.why', visible(memory.why)),
 				memory.unreviewed ? h('p.warning-text', memory.unreviewed === 'influenced' ? 'An agent wrote it after reading unreviewed text' : 'Came with the repository, not reviewed') : null)))
-				: h('p.note', 'Nothing fits well enough. A model would be given nothing.'));
+				: h('p.note', 'No memory fits.'));
 		}, (error) => replace(recall, failure(error)));
 		try {
 			let matches = (await api.search(query)).matches;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use memory::limits::{RECALLED_ITEMS_MAX, RERANK_CHARS_MAX, RERANK_PROMPT_CHARS_MAX};
+use memory::limits::{RECALLED_UNREQUESTED_MAX, RERANK_CHARS_MAX, RERANK_PROMPT_CHARS_MAX};
 use model::{Chat, ToolSpec};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ pub struct RerankCandidate {
 }
 
 /// Asks a model which candidates fit a prompt. Returns their indexes in `candidates`, best first, at most
-/// [`RECALLED_ITEMS_MAX`]; empty if the model says that none fits.
+/// [`RECALLED_UNREQUESTED_MAX`]; empty if the model says that none fits.
 ///
 /// The prompt and the candidates are sent as they are, only cut: the caller leaves out what must not be sent.
 /// Dropping the future closes the connection. The effort is recorded in `ledger` in any case.
@@ -106,7 +106,7 @@ impl Selection {
             let index = id.and_then(|id| usize::try_from(id).ok()?.checked_sub(1));
             selected.extend(index.filter(|index| *index < self.count && !selected.contains(index)));
         }
-        selected.truncate(RECALLED_ITEMS_MAX);
+        selected.truncate(RECALLED_UNREQUESTED_MAX);
         (ids.is_empty() || !selected.is_empty()).then_some(selected)
     }
 }

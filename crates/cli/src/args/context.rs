@@ -79,8 +79,9 @@ pub(crate) struct Trust {
 
 /// Find the memories that fit a prompt
 ///
-/// Prints the memories that an agent would get with the prompt: at most five, best first, or none if none fits.
-/// The exit status is 1 if none fits. No model chooses them, even if the setting `models.recall` names one.
+/// Prints at most five memories, best first. Each has a score from 0 to 1, the estimate that it helps. A memory below
+/// 0.5 is marked as weak: beside a prompt, an agent would not get it, and it gets at most three. The exit status is 1 if
+/// no memory has any relation to the prompt. No model chooses them, even if the setting `models.recall` names one.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -19,7 +19,7 @@ use crate::render::{FAINT, MARK, OutputStyle, STRONG, WARN, counted, sanitize, s
 /// Shows the segment of a new session.
 pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     let mut showing = gather(app, args.agent).await?;
-    let recalled = recall_prompt(app, args.prompt.as_deref()).await?;
+    let recalled = recall_prompt(app, args.prompt.as_deref(), &showing.hot).await?;
     let found = recalled.as_ref().map_or(&[][..], |recalled| &recalled.memories);
     if let Some(RecallBlock { block, .. }) = &recalled {
         let parts = showing.segment.parts().iter().cloned();
@@ -91,11 +91,16 @@ async fn gather(app: &App, agent: Option<HookHost>) -> Result<SegmentReport, Fai
     Ok(app.wait_with_progress("gathering", gathered).await?)
 }
 
-/// Returns the memories recalled for a prompt in a session without earlier recalls.
-async fn recall_prompt(app: &App, prompt: Option<&str>) -> Result<Option<RecallBlock>, Failure> {
+/// Returns the memories recalled beside the first prompt of a session that begins with this hot set.
+async fn recall_prompt(
+    app: &App,
+    prompt: Option<&str>,
+    hot: &[HotSetEntry],
+) -> Result<Option<RecallBlock>, Failure> {
     let Some(prompt) = prompt else { return Ok(None) };
     let memories = app.memories();
-    Ok(app.wait_with_progress("searching", app.engine.recall(&memories, prompt)).await?)
+    let recalled = app.engine.recall_beside_prompt(&memories, prompt, hot);
+    Ok(app.wait_with_progress("searching", recalled).await?)
 }
 
 fn value(showing: &SegmentReport) -> Value {

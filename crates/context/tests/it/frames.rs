@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use lukasa_context::Mark;
 use lukasa_context::escape::TAGS;
+use lukasa_context::excerpt::MatchedText;
 use lukasa_context::files;
 use lukasa_context::hot_set::{self, HotBody};
 use lukasa_context::index::{self, IndexEntry};
-use lukasa_context::recalled::{self, RecalledItem};
+use lukasa_context::recalled::{self, Rating, RecalledItem};
 use lukasa_context::segment::{ShownIndex, StampedEntry};
 use memory::clock::Timestamp;
 use memory::context_file::ImportStyle;
@@ -172,9 +173,18 @@ proptest! {
         check(&hot.text, &[("hot_memories", 1), ("memory_file", 2)])?;
 
         let now = Timestamp::UNIX_EPOCH;
-        let item = RecalledItem { path: &path, title: &line, text: &text, saved_at: now, mark: Some(Mark::FromRepository) };
-        let recalled = recalled::render(&[item], 10_000, now).unwrap();
-        check(&recalled.text, &[("recalled_memories", 1), ("memory_file", 1)])?;
+        let matched = MatchedText::new(text.as_str().into(), Vec::new(), &[&line]);
+        let also_in = [path.clone()];
+        let rating = Some(Rating { score: 0.3, is_weak: true });
+        let mark = Some(Mark::FromRepository);
+        let item = RecalledItem { path: &path, title: &line, text: &matched, saved_at: Some(now), mark, rating, also_in: &also_in };
+        for tokens_max in [10_000, 120] {
+            let recalled = recalled::render(&[item], tokens_max, now);
+            prop_assert!(recalled.is_some() || tokens_max < 10_000);
+            if let Some(recalled) = recalled {
+                check(&recalled.text, &[("recalled_memories", 1), ("memory_file", 1)])?;
+            }
+        }
 
         let delta = ShownIndex::default().delta(&[StampedEntry { entry, bytes: 1, modified_at: now }], &[]).unwrap();
         check(&delta.text, &[("memory_changes", 1)])?;

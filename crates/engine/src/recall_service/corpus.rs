@@ -9,15 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use ::context::Mark;
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
-use memory::limits::{RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX};
+use memory::limits::{RECALLED_ITEMS_MAX, RECALLED_UNREQUESTED_MAX};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
-use recall::{Corpus, DenseScores, EntryHit, MemoryHit, RankOptions, Reason};
+use recall::{Corpus, DenseScores, MemoryHit, RankOptions, Threshold};
 use store::backend::Stamp;
 use store::{
     ChangedMemory, MEMORY_LIST, Memories, MemoriesVersion, ScannedMemory, StoreError, Unreviewed,
@@ -26,7 +25,9 @@ use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio::time::Instant;
 
 use super::corpus_file::CorpusSlot;
-use crate::retriever::{RecallQuery, RetrievedMemory};
+use super::retrieved::{merge_duplicates, retrieved_memory};
+use crate::query::{LastWrite, last_writes};
+use crate::retriever::{RecallOrigin, RetrievedMemory, ShownSet};
 use crate::segment::mark;
 
 /// Relative score difference below which two memories count as equally good.
@@ -67,6 +68,8 @@ pub(super) struct CorpusState {
     pub(super) uses_noted: u64,
     /// Unreviewed memories, at the last update.
     pub(super) unreviewed: HashMap<MemoryPath, Unreviewed>,
+    /// Writes that texts come from, by path and revision, as far as they were looked up.
+    last_writes: HashMap<MemoryPath, (Revision, Option<LastWrite>)>,
     /// The version of the list of trusted folders that `unreviewed` is based on.
     pub(super) trust_version: Option<SystemTime>,
     /// The version of the memories at the last update, if it was known.
@@ -120,13 +123,14 @@ impl LiveCorpus {
     pub(super) fn new(screen: Screen, slot: CorpusSlot, roots: Vec<(Mount, String)>) -> Self {
         let corpus = Corpus::new(screen);
         let (memories, uses) = (HashMap::new(), HashMap::new());
-        let unreviewed = HashMap::new();
+        let (unreviewed, last_writes) = (HashMap::new(), HashMap::new());
         let state = CorpusState {
             corpus,
             memories,
             uses,
             uses_noted: 0,
             unreviewed,
+            last_writes,
             trust_version: None,
             version: None,
             synced: None,
@@ -354,36 +358,51 @@ impl LiveCorpus {
         changed
     }
 
-    /// Ranks the memories that fit a prompt, except those that must not be shown unasked and those
-    /// already shown.
-    pub(super) fn rank_unrequested(
-        &self,
-        query: &RecallQuery,
-        dense_scores: impl FnOnce(&CorpusState) -> Option<DenseScores>,
-    ) -> Ranking {
-        let state = self.read();
-        let dense_scores = dense_scores(&state);
-        state.rank(&query.prompt, dense_scores.as_ref(), |path, revision| {
-            !query.except.contains(path, revision) && !state.is_hidden_unrequested(path)
-        })
+    /// Looks up the writes that the texts of memories come from, where that was not done before.
+    pub(super) async fn look_up_last_writes(&self, memories: &Memories, paths: &[MemoryPath]) {
+        let missing: Vec<(MemoryPath, Revision)> = {
+            let state = self.read();
+            let revision = |path: &MemoryPath| Some(state.memories.get(path)?.revision);
+            let missing = paths.iter().filter_map(|path| Some((path.clone(), revision(path)?)));
+            let is_known = |(path, revision): &(MemoryPath, Revision)| {
+                state.last_writes.get(path).is_some_and(|(known, _)| known == revision)
+            };
+            missing.filter(|one| !is_known(one)).collect()
+        };
+        if missing.is_empty() {
+            return;
+        }
+        match last_writes(memories, &missing).await {
+            Ok(mut found) => {
+                let mut state = self.write();
+                for (path, revision) in missing {
+                    let write = found.remove(&path);
+                    state.last_writes.insert(path, (revision, write));
+                }
+            }
+            // Memories are shown without the times of their writes.
+            Err(error) => tracing::warn!(%error, "error while reading the times of memories"),
+        }
     }
 
-    /// Ranks the memories that fit a prompt and are eligible.
+    /// Ranks the memories that fit a prompt.
     pub(super) fn rank(
         &self,
         prompt: &str,
         dense_scores: impl FnOnce(&CorpusState) -> Option<DenseScores>,
-        is_eligible: impl Fn(&MemoryPath, &Revision) -> bool,
+        origin: RecallOrigin,
     ) -> Ranking {
         let state = self.read();
         let dense_scores = dense_scores(&state);
-        state.rank(prompt, dense_scores.as_ref(), is_eligible)
+        state.rank(prompt, dense_scores.as_ref(), origin)
     }
 
-    /// Returns the top of a ranking, reading missing texts. Memories that changed since the ranking
-    /// are left out, and the next ones move up.
+    /// Returns the memories of a ranking, reading missing texts. Memories that changed since the
+    /// ranking are left out.
     pub(super) async fn top(&self, memories: &Memories, ranking: &Ranking) -> Vec<RetrievedMemory> {
         let mut ranking = ranking.clone();
+        let paths: Vec<MemoryPath> = ranking.0.iter().map(|(hit, _)| hit.path.clone()).collect();
+        self.look_up_last_writes(memories, &paths).await;
         loop {
             let first = self.read().try_top(&ranking);
             let missing = match first {
@@ -396,11 +415,27 @@ impl LiveCorpus {
     }
 }
 
-/// A ranking, best first. Longer than what is shown, to replace memories that changed in the
-/// meantime.
+/// The memories to show, best first.
 #[derive(Clone, Debug)]
 pub(super) struct Ranking(Vec<(MemoryHit, Revision)>);
 
+impl Ranking {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Leaves out what a conversation was shown already. If that includes the best memory, nothing
+    /// remains: what fits less well takes no other's place.
+    pub(super) fn without_shown(mut self, shown: &ShownSet) -> Self {
+        let is_shown =
+            |(hit, revision): &(MemoryHit, Revision)| shown.contains(&hit.path, revision);
+        if self.0.first().is_some_and(is_shown) {
+            self.0.clear();
+        }
+        self.0.retain(|one| !is_shown(one));
+        self
+    }
+}
 /// Exclusive access to a corpus. A blocking job takes it along, so that an abandoned job still
 /// finishes before the next one starts.
 pub(super) type CorpusGuard = OwnedMutexGuard<CorpusSlot>;
@@ -475,20 +510,23 @@ impl CorpusState {
         drift
     }
 
-    /// Ranks the eligible memories that fit a prompt.
+    /// Ranks the memories that fit a prompt. Memories that must not be shown are no candidates.
     pub(super) fn rank(
         &self,
         prompt: &str,
         dense_scores: Option<&DenseScores>,
-        is_eligible: impl Fn(&MemoryPath, &Revision) -> bool,
+        origin: RecallOrigin,
     ) -> Ranking {
-        let options = RankOptions { limit: 4 * RECALLED_ITEMS_MAX, ..RankOptions::default() };
-        let hits = self.find(prompt, dense_scores, &options).into_iter();
-        let hits = hits.filter(|(hit, read)| {
-            self.unreviewed.get(&hit.path) != Some(&Unreviewed::Silent)
-                && is_eligible(&hit.path, &read.revision)
+        let (threshold, limit) = match origin {
+            RecallOrigin::Requested => (Threshold::Lenient, RECALLED_ITEMS_MAX),
+            RecallOrigin::Unrequested => (Threshold::Strict, RECALLED_UNREQUESTED_MAX),
+        };
+        let options = RankOptions { limit, threshold, ..RankOptions::default() };
+        let hits = self.find(prompt, dense_scores, &options, |path| match origin {
+            RecallOrigin::Requested => self.unreviewed.get(path) != Some(&Unreviewed::Silent),
+            RecallOrigin::Unrequested => !self.is_hidden_unrequested(path),
         });
-        Ranking(hits.map(|(hit, read)| (hit, read.revision)).collect())
+        Ranking(hits.into_iter().map(|(hit, read)| (hit, read.revision)).collect())
     }
 
     pub(super) fn find(
@@ -496,12 +534,13 @@ impl CorpusState {
         prompt: &str,
         dense_scores: Option<&DenseScores>,
         options: &RankOptions,
+        is_candidate: impl Fn(&MemoryPath) -> bool,
     ) -> Vec<(MemoryHit, &CachedMemory)> {
         #[cfg(test)]
         RANKINGS.with(|rankings| rankings.set(rankings.get() + 1));
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
         let (prompt, _) = prompt.split_at(end);
-        let hits = self.corpus.rank_with(prompt, options, dense_scores).into_iter();
+        let hits = self.corpus.rank_with(prompt, options, dense_scores, is_candidate).into_iter();
         let mut found: Vec<(MemoryHit, &CachedMemory)> = hits
             .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))
@@ -522,15 +561,18 @@ impl CorpusState {
         let mut rest = found;
         while let Some((best, _)) = rest.first() {
             let score_min = best.score - best.score.abs() * TIE_SHARE;
-            let count = rest.iter().take_while(|(hit, _)| hit.score >= score_min).count().max(1);
+            let is_equal = |(hit, _): &&(MemoryHit, &CachedMemory)| {
+                hit.score >= score_min && hit.is_weak == best.is_weak
+            };
+            let count = rest.iter().take_while(is_equal).count().max(1);
             let (equal, others) = rest.split_at_mut(count);
             equal.sort_by_key(|one| std::cmp::Reverse(key(one)));
             rest = others;
         }
     }
 
-    /// Returns the top of a ranking without memories that changed since. Fails with the memories
-    /// whose texts must be read first.
+    /// Returns the memories of a ranking, without those that changed since. What several memories
+    /// say is shown once. Fails with the memories whose texts must be read first.
     pub(super) fn try_top(
         &self,
         ranking: &Ranking,
@@ -540,85 +582,31 @@ impl CorpusState {
             let read = self.memories.get(&hit.path)?;
             (read.revision == *revision).then_some((hit, read))
         });
-        for (hit, read) in current.take(RECALLED_ITEMS_MAX) {
+        for (hit, read) in current {
             match read.text.get() {
-                Some(text) => {
-                    let mark = self.unreviewed.get(&hit.path).copied().and_then(mark);
-                    chosen.push(retrieved_memory(hit.clone(), read, text, mark));
-                }
+                Some(text) => chosen.push(self.retrieved(hit.clone(), read, text)),
                 None => missing.push(hit.path.clone()),
             }
         }
-        if missing.is_empty() { Ok(chosen) } else { Err(missing) }
+        if missing.is_empty() { Ok(merge_duplicates(chosen)) } else { Err(missing) }
+    }
+
+    /// Returns a hit as it is shown.
+    pub(super) fn retrieved(
+        &self,
+        hit: MemoryHit,
+        read: &CachedMemory,
+        text: &Arc<str>,
+    ) -> RetrievedMemory {
+        let mark = self.unreviewed.get(&hit.path).copied().and_then(mark);
+        let last_write = self.last_writes.get(&hit.path);
+        let last_write = last_write.filter(|(revision, _)| *revision == read.revision);
+        let last_write = last_write.and_then(|(_, write)| write.as_ref());
+        retrieved_memory(hit, read, text, (mark, last_write))
     }
 }
 
 fn is_generated_index(path: &MemoryPath, text: &str) -> bool {
     path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
         && document::is_generated_list(text)
-}
-
-/// Returns a hit as it is shown.
-pub(super) fn retrieved_memory(
-    hit: MemoryHit,
-    read: &CachedMemory,
-    text: &str,
-    mark: Option<Mark>,
-) -> RetrievedMemory {
-    RetrievedMemory {
-        title: title(&hit.path, text),
-        text: excerpt(text, &hit.entries),
-        why: reason_text(&hit.reasons),
-        path: hit.path,
-        revision: read.revision,
-        modified_at: read.modified_at,
-        mark,
-    }
-}
-
-/// Returns the title of a memory: its name, else its description, else its file name.
-pub(super) fn title(path: &MemoryPath, text: &str) -> String {
-    let head = document::parse_header(text.as_bytes());
-    let described = Some(head.description).filter(|description| !description.is_empty());
-    head.name.or(described).unwrap_or_else(|| {
-        let path = path.to_string();
-        let file = path.rsplit('/').next().unwrap_or(&path);
-        file.strip_suffix(".md").unwrap_or(file).to_owned()
-    })
-}
-
-/// Returns the part of a memory that is shown: all of a short one, else its best entries.
-fn excerpt(text: &str, entries: &[EntryHit]) -> String {
-    let body = document::body(text).trim();
-    if body.chars().count() <= RECALLED_ITEM_CHARS_MAX {
-        return body.to_owned();
-    }
-    let mut ranges: Vec<_> = entries.iter().map(|entry| entry.range.clone()).collect();
-    ranges.sort_unstable_by_key(|range| range.start);
-    let parts = ranges.into_iter().filter_map(|range| text.get(range)).map(str::trim);
-    parts.collect::<Vec<_>>().join("\n…\n")
-}
-
-/// Describes why a memory was chosen.
-fn reason_text(reasons: &[Reason]) -> String {
-    let reason = |reason: &Reason| match reason {
-        Reason::ExactWord { query_word, memory_word } if query_word == memory_word => {
-            format!("has `{query_word}`")
-        }
-        Reason::ExactWord { query_word, memory_word } => {
-            format!("has `{memory_word}` for `{query_word}`")
-        }
-        Reason::Misspelled { query_word, memory_word } => {
-            format!("has `{memory_word}`, probably for `{query_word}`")
-        }
-        Reason::SimilarWord { query_word, memory_word, .. } => {
-            format!("has `{memory_word}`, near `{query_word}`")
-        }
-        Reason::Date => "is from the day or month asked for".to_owned(),
-        Reason::Subject => "is about what is named".to_owned(),
-        Reason::SimilarText { similarity } => {
-            format!("is near to the prompt as a whole ({similarity:.2})")
-        }
-    };
-    reasons.iter().map(reason).collect::<Vec<_>>().join("; ")
 }

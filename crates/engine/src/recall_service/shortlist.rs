@@ -13,14 +13,15 @@ use memory::feature::Feature;
 use memory::limits::RERANK_CANDIDATES_MAX;
 use memory::path::MemoryPath;
 use memory::screen::{Screen, TextAuthor};
-use recall::{MemoryHit, RankOptions};
+use recall::{MemoryHit, RankOptions, Threshold};
 use store::StoreError;
 use tokio_util::sync::CancellationToken;
 
 use super::RecallService;
-use super::corpus::{CachedMemory, CorpusState, LiveCorpus, retrieved_memory, run_blocking, title};
+use super::corpus::{CachedMemory, CorpusState, LiveCorpus, run_blocking};
 use super::embeddings::QueryVector;
-use crate::retriever::{RecallQuery, RetrievedMemory, ShownSet};
+use super::retrieved::title;
+use crate::retriever::{RecallOrigin, RecallQuery, RetrievedMemory, ShownSet};
 
 /// Maximum length in characters of a memory's type as shown to a model.
 const KIND_CHARS_MAX: usize = 40;
@@ -93,15 +94,19 @@ impl RecallService {
 }
 
 impl LiveCorpus {
-    /// Returns the memories that fit a prompt, except those that must not be shown unasked and
-    /// those already shown.
+    /// Returns the memories that clearly fit a prompt, except those that must not be shown unasked
+    /// and those already shown.
     pub(super) async fn retrieve_unrequested(
         &self,
         query: &RecallQuery,
         query_vector: Option<&QueryVector<'_>>,
     ) -> Vec<RetrievedMemory> {
-        let ranking = self.rank_unrequested(query, |state| Some(query_vector?.dense_scores(state)));
-        self.top(&query.memories, &ranking).await
+        let ranking = self.rank(
+            &query.prompt,
+            |state| Some(query_vector?.dense_scores(state)),
+            RecallOrigin::Unrequested,
+        );
+        self.top(&query.memories, &ranking.without_shown(&query.except)).await
     }
 
     /// Returns the shortlist with the texts of its memories. Memories that changed in the meantime
@@ -110,27 +115,34 @@ impl LiveCorpus {
         &self,
         query: &RecallQuery,
         query_vector: Option<&QueryVector<'_>>,
-    ) -> Vec<(MemoryHit, CachedMemory)> {
+    ) -> Vec<(MemoryHit, RetrievedMemory)> {
         let list = || {
             let state = self.read();
             let dense_scores = query_vector.map(|query_vector| query_vector.dense_scores(&state));
             let listed = state.shortlist(&query.prompt, dense_scores.as_ref(), &query.except);
             listed.into_iter().map(|(hit, read)| (hit, read.clone())).collect::<Vec<_>>()
         };
-        let listed = list();
+        let mut listed = list();
         let missing = listed.iter().filter(|(_, read)| read.text.get().is_none());
         let missing: Vec<MemoryPath> = missing.map(|(hit, _)| hit.path.clone()).collect();
-        if missing.is_empty() {
-            return listed;
+        if !missing.is_empty() {
+            self.read_texts(&query.memories, &missing).await;
+            listed = list();
         }
-        self.read_texts(&query.memories, &missing).await;
-        list()
+        let paths: Vec<MemoryPath> = listed.iter().map(|(hit, _)| hit.path.clone()).collect();
+        self.look_up_last_writes(&query.memories, &paths).await;
+        let state = self.read();
+        let retrieved = listed.into_iter().filter_map(|(hit, read)| {
+            let text = read.text.get()?;
+            Some((hit.clone(), state.retrieved(hit, &read, text)))
+        });
+        retrieved.collect()
     }
 }
 
 impl CorpusState {
     /// Returns the best memories for a prompt that a model may see, whether or not they reach the
-    /// threshold.
+    /// threshold. None if the best one reaches it and was shown already.
     fn shortlist(
         &self,
         prompt: &str,
@@ -139,18 +151,22 @@ impl CorpusState {
     ) -> Vec<(MemoryHit, &CachedMemory)> {
         // Twice the maximum, because memories shown before are removed.
         let limit = 2 * RERANK_CANDIDATES_MAX;
-        let options = RankOptions { limit, abstain: false, ..RankOptions::default() };
-        let mut ranked = self.find(prompt, dense_scores, &options);
-        ranked.retain(|(hit, read)| {
-            !self.unreviewed.contains_key(&hit.path) && !except.contains(&hit.path, &read.revision)
-        });
+        let options = RankOptions { limit, threshold: Threshold::None, ..RankOptions::default() };
+        let is_candidate = |path: &MemoryPath| !self.unreviewed.contains_key(path);
+        let mut ranked = self.find(prompt, dense_scores, &options, is_candidate);
+        let was_shown =
+            |(hit, read): &(MemoryHit, &CachedMemory)| except.contains(&hit.path, &read.revision);
+        if ranked.first().is_some_and(|best| !best.0.is_weak && was_shown(best)) {
+            return Vec::new();
+        }
+        ranked.retain(|one| !was_shown(one));
         ranked
     }
 }
 
 /// Returns the candidates that may be sent, those chosen by the ranker first.
 async fn screen_candidates(
-    hits: Vec<(MemoryHit, CachedMemory)>,
+    hits: Vec<(MemoryHit, RetrievedMemory)>,
     ranked: &[RetrievedMemory],
     screen: Screen,
 ) -> Vec<ShortlistEntry> {
@@ -159,21 +175,18 @@ async fn screen_candidates(
     // Screening long memories takes CPU time.
     let candidates = run_blocking(move || {
         let (mut chosen, mut others) = (Vec::new(), Vec::new());
-        for (hit, read) in hits {
+        for (hit, memory) in hits {
             if chosen.len() + others.len() == RERANK_CANDIDATES_MAX {
                 break;
             }
-            let Some(text) = read.text.get() else { continue };
+            let text = memory.text.full_text();
             if !screen.check(text, TextAuthor::Agent).is_empty() {
                 continue;
             }
-            let is_chosen = ranked_keys.contains(&(hit.path.clone(), read.revision));
-            let shown = rerank_candidate(&hit, text);
-            let candidate = ShortlistEntry {
-                memory: retrieved_memory(hit, &read, text, None),
-                candidate: shown,
-            };
-            if is_chosen { chosen.push(candidate) } else { others.push(candidate) }
+            let candidate = rerank_candidate(&hit, text);
+            let is_chosen = ranked_keys.contains(&(memory.path.clone(), memory.revision));
+            let entry = ShortlistEntry { memory, candidate };
+            if is_chosen { chosen.push(entry) } else { others.push(entry) }
         }
         chosen.extend(others);
         chosen
@@ -188,7 +201,7 @@ fn rerank_candidate(hit: &MemoryHit, text: &str) -> RerankCandidate {
     let scope = scope.map(|scope| scope.trim_start_matches("/memories/").to_owned());
     let kind = head.kind.map(|kind| kind.chars().take(KIND_CHARS_MAX).collect());
     let kind = scope.into_iter().chain(kind).collect::<Vec<String>>().join(", ");
-    let mut title = title(&hit.path, text);
+    let mut title = head.name.unwrap_or_else(|| title(&hit.path, text));
     if !head.description.is_empty() && head.description != title {
         title = format!("{title}: {}", head.description);
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use context::excerpt::MatchedText;
 use lukasa_engine::{
     BindingRequest, Caller, Conversation, Conversations, Engine, Memories, RecallBlock,
     RecallQuery, RetrievedMemory, Retriever,
@@ -54,8 +55,12 @@ fn selected(name: &str) -> RetrievedMemory {
         path: path(&format!("/memories/global/{name}.md")),
         revision: Revision::digest(name.as_bytes()),
         title: name.to_owned(),
-        text: format!("- {name}"),
+        text: MatchedText::new(format!("- {name}").into(), Vec::new(), &[]),
+        saved_at: None,
         modified_at: Timestamp::UNIX_EPOCH,
+        score: 0.9,
+        is_weak: false,
+        also_in: Vec::new(),
         why: "scripted".to_owned(),
         mark: None,
     }

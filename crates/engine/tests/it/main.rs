@@ -13,6 +13,7 @@ mod embeddings;
 mod feeds;
 mod host_workspaces;
 mod lane;
+mod recall_shown;
 mod recaller;
 mod reranker;
 mod reviews;

@@ -56,8 +56,13 @@ impl RecallFixture {
     }
 }
 
+/// Returns the paths of memories, each followed by those of memories that say the same.
 fn paths(found: &[RetrievedMemory]) -> Vec<String> {
-    found.iter().map(|found| found.path.to_string()).collect()
+    let of_memory = |found: &RetrievedMemory| {
+        let others = found.also_in.iter().map(|other| other.path.to_string());
+        std::iter::once(found.path.to_string()).chain(others).collect::<Vec<_>>()
+    };
+    found.iter().flat_map(of_memory).collect()
 }
 
 async fn filled() -> RecallFixture {
@@ -86,7 +91,7 @@ async fn fitting_memories_are_found_with_reasons() {
         .unwrap();
     let [bread] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(bread.title, "Rye bread");
-    assert_eq!(bread.text, "- The dough rests for eleven hours.");
+    assert_eq!(bread.excerpt().text, "- The dough rests for eleven hours.");
     assert!(bread.why.contains("`dough`"), "{}", bread.why);
     assert_eq!(world.recall("what do penguins eat in winter?").await, [] as [&str; 0]);
 }
@@ -118,8 +123,8 @@ async fn a_change_by_another_program_is_found_by_the_next_recall_without_a_wait(
         fs::write(folder.join(&name), &text).unwrap();
         let query = "which pier does the ferry to Skarholm leave from?";
         let found = world.recaller.recall(&world.memories, query).await.unwrap();
-        let texts: Vec<&str> = found.iter().map(|found| found.text.trim()).collect();
-        assert!(texts.contains(&text.trim()), "round {round}: {texts:?}");
+        let texts: Vec<_> = found.iter().map(|found| found.excerpt().text).collect();
+        assert!(texts.contains(&text.trim().to_owned()), "round {round}: {texts:?}");
         if round % 3 == 2 {
             fs::remove_file(folder.join(&name)).unwrap();
             let left = world.recall(query).await;
@@ -247,7 +252,7 @@ async fn a_cached_corpus_is_updated_by_the_next_process() {
     fs::remove_file(data.join("bread.md")).unwrap();
     let found = world.recaller.recall(&world.memories, "harbour master").await.unwrap();
     assert_eq!(paths(&found), ["/memories/global/harbour.md"]);
-    assert!(found[0].text.contains("is called Olga."), "{}", found[0].text);
+    assert!(found[0].excerpt().text.contains("is called Olga."), "{:?}", found[0]);
     assert_eq!(world.recall("variable BROOK_KEY").await, ["/memories/global/tests.md"]);
     assert_eq!(world.recall("variable TARN_URL").await, [] as [&str; 0]);
     assert_eq!(world.recall("how long does the dough rest").await, [] as [&str; 0]);

@@ -11,7 +11,9 @@ use lukasa_engine::{
 };
 use memory::command::MemoryCommand;
 use memory::feature::Feature;
-use memory::limits::{EMBED_RETRY_DELAY, RERANK_CANDIDATES_MAX, RERANK_WAIT};
+use memory::limits::{
+    EMBED_RETRY_DELAY, RECALLED_UNREQUESTED_MAX, RERANK_CANDIDATES_MAX, RERANK_WAIT,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{ModelReply, ModelRequest, ModelServer};
@@ -440,7 +442,7 @@ async fn an_injected_order_cannot_add_unlisted_memories() {
 }
 
 #[tokio::test]
-async fn a_model_has_a_bounded_number_of_candidates_and_chooses_five_at_most() {
+async fn a_model_has_a_bounded_number_of_candidates_and_chooses_three_at_most() {
     let server = ModelServer::start(|_, request| {
         let ids: Vec<Value> = candidates(request).iter().map(|one| one["id"].clone()).collect();
         ModelReply::call("select_memories", json!({ "ids": ids }))
@@ -450,7 +452,7 @@ async fn a_model_has_a_bounded_number_of_candidates_and_chooses_five_at_most() {
         let text = format!("- Berth {number} of the harbour of Brenn is free.\n");
         world.write(&format!("berth-{number}.md"), &text).await;
     }
-    assert_eq!(world.recall(BRENN).await.len(), 5);
+    assert_eq!(world.recall(BRENN).await.len(), RECALLED_UNREQUESTED_MAX);
     assert_eq!(candidates(&world.server.requests()[0]).len(), RERANK_CANDIDATES_MAX);
 }
 
@@ -474,7 +476,11 @@ async fn shown_memories_are_not_candidates() {
     let never = CancellationToken::new();
     assert_eq!(conversation.prompt(BRENN, None, &never), None);
     assert_eq!(paths(&behind_a_tool(&conversation).await), [HARBOUR]);
-    conversation.prompt("and the harbour master of Brenn?", None, &never);
+    // The best memory was shown, so nothing is shown in its place and the model is not asked.
+    let master = "and the harbour master of Brenn?";
+    assert_eq!(conversation.prompt(master, None, &never), None);
+    assert_eq!(conversation.tool_result(None), None);
+    conversation.prompt("and when does the ferry leave the harbour of Brenn?", None, &never);
     world.wait_for_works(2).await;
     let requests = world.server.requests();
     assert!(!requests.last().unwrap().text().contains("called Olga"));

@@ -98,6 +98,41 @@ mod heads {
     }
 
     #[test]
+    fn invalid_frontmatter_still_has_a_title_for_display() {
+        let check = |file: &str, expected: &str| {
+            assert_eq!(display_title(file), expected, "{file:?}");
+            assert_eq!(parse_header(file.as_bytes()).name, None, "only for display");
+        };
+        check("---\nname: Rye [a\ntags: [b\n---\n- x\n", "Rye [a");
+        check("---\nname: \"Rye\ntags: [b\n---\n- x\n", "Rye");
+        check("---\nname:\ndescription: 'Rye': [b\n---\n- x\n", "Rye': [b");
+        check("---\ntags: [b\n---\n\n# Bread\n\n- x\n", "Bread");
+        check("---\nname: [a\n\n- x\n", "[a");
+        check("---\ndescription: Rye\n---\n- x\n", "Rye");
+        check("---\ntype: user\n---\n# Bread\n", "Bread");
+        check("- a fact is no title\n# Bread\n", "");
+        check("", "");
+    }
+
+    #[test]
+    fn the_frontmatter_may_hold_a_date() {
+        let check = |front: &str, expected: Option<&str>| {
+            let file = format!("---\n{front}\n---\n- x\ndate: 2031-01-01\n");
+            assert_eq!(
+                written_date(&file).map(|at| at.to_string()).as_deref(),
+                expected,
+                "{front}"
+            );
+        };
+        check("date: 2031-04-05", Some("2031-04-05T00:00:00Z"));
+        check("name: x\ndate: \"2031-04-05T10:00:00+02:00\"", Some("2031-04-05T00:00:00Z"));
+        check("date: 2031-04-31", None);
+        check("date: yesterday", None);
+        check("name: x", None);
+        check("tags: [a\ndate: 2031-04-05", Some("2031-04-05T00:00:00Z"));
+    }
+
+    #[test]
     fn an_invalid_value_that_can_only_be_text_is_read_as_text() {
         let check = |value: &str, expected: &str| {
             let file = format!("---\nname: a\ndescription: {value}\ntype: user\n---\n");

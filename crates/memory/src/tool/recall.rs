@@ -12,7 +12,8 @@ pub const NAME: &str = "recall";
 
 /// The description of the tool.
 pub const DESCRIPTION: &str = "\
-Finds what memories know about a question, in any words. Answers with the few that fit, as data, or with nothing.";
+Finds what memories know about a question, in any words. Answers with at most five, best first, each with a score \
+from 0 to 1; those marked as weak may not help. Answers that no memory fits if none has any relation to the question.";
 
 /// The reply if no memory matches.
 pub const NOTHING: &str = "No memory fits.";

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use lukasa_recall::{Corpus, DenseScores, MemoryHit, RankOptions, Reason, Vector};
+use lukasa_recall::{Corpus, DenseScores, MemoryHit, RankOptions, Reason, Threshold, Vector};
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 
@@ -86,7 +86,7 @@ fn nothing_is_returned_when_nothing_fits() {
     ] {
         assert_eq!(names(&corpus, prompt), [""; 0], "{prompt}");
     }
-    let all = RankOptions { abstain: false, ..RankOptions::default() };
+    let all = RankOptions { threshold: Threshold::None, ..RankOptions::default() };
     assert!(!corpus.rank("winter holidays", &all).is_empty(), "without abstaining there are hits");
 }
 
@@ -112,7 +112,7 @@ fn a_synonym_finds_a_memory() {
     let mut memories = BAKERY.to_vec();
     memories.push(("cars", "Company automobiles", "- Parked behind the house"));
     let corpus = corpus(&memories);
-    let options = RankOptions { abstain: false, ..RankOptions::default() };
+    let options = RankOptions { threshold: Threshold::None, ..RankOptions::default() };
     let first = corpus.rank("where does the vehicle stand", &options).remove(0);
     assert_eq!(first.path, path("cars"));
     let near = |reason: &Reason| matches!(reason, Reason::SimilarWord { query_word, .. } if query_word == "vehicle");
@@ -241,8 +241,10 @@ fn text_that_screening_refuses_is_never_found() {
     let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let body = format!("- The parcel robot is called Otto\n- parcel robot token {key}");
     let corpus = corpus(&[("robot", "Parcel robot", &body), ("other", "Other", "- nothing")]);
-    let hits = corpus
-        .rank("parcel robot token", &RankOptions { abstain: false, ..RankOptions::default() });
+    let hits = corpus.rank(
+        "parcel robot token",
+        &RankOptions { threshold: Threshold::None, ..RankOptions::default() },
+    );
     let texts: Vec<usize> = hits[0].entries.iter().map(|entry| entry.ordinal).collect();
     assert_eq!(texts, [0], "the entry with the token is not indexed");
     assert_eq!(corpus.entries(), 2);
@@ -260,7 +262,7 @@ fn dense_scores(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) 
 }
 
 fn ranked_paths(corpus: &Corpus, prompt: &str, dense: &DenseScores) -> Vec<(String, Vec<Reason>)> {
-    let hits = corpus.rank_with(prompt, &RankOptions::default(), Some(dense));
+    let hits = corpus.rank_with(prompt, &RankOptions::default(), Some(dense), |_| true);
     let name = |hit: &MemoryHit| hit.path.relative().unwrap().file_name().to_owned();
     hits.into_iter().map(|hit| (name(&hit), hit.reasons)).collect()
 }
@@ -316,9 +318,12 @@ fn vectors_that_cannot_be_compared_change_nothing() {
     for prompt in ["who is the harbour master?", "wer leitet den Kai?"] {
         let longer = dense_scores(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.0, 0.0]);
         let without = corpus.rank(prompt, &RankOptions::default());
-        assert_eq!(corpus.rank_with(prompt, &RankOptions::default(), Some(&longer)), without);
+        let rank_with = |dense: &DenseScores| {
+            corpus.rank_with(prompt, &RankOptions::default(), Some(dense), |_| true)
+        };
+        assert_eq!(rank_with(&longer), without);
         let none = DenseScores::default();
-        assert_eq!(corpus.rank_with(prompt, &RankOptions::default(), Some(&none)), without);
+        assert_eq!(rank_with(&none), without);
     }
 }
 
@@ -328,4 +333,70 @@ fn dense_scores_of_another_corpus_do_no_harm() {
     let near = |name: &str| if name == "tests.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
     let of_more = dense_scores(&corpus, &[1.0, 0.0], near);
     assert_eq!(ranked_paths(&smaller, "wer leitet den Kai?", &of_more), []);
+}
+
+#[test]
+fn the_lenient_threshold_adds_weak_hits_after_those_of_the_strict_one() {
+    let corpus = corpus(&BAKERY);
+    let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
+    let mut weak_count = 0;
+    for prompt in ["who delivers the rye flour", "how does an oven work", "go on", "winter"] {
+        let strict = corpus.rank(prompt, &RankOptions::default());
+        let all = corpus.rank(prompt, &lenient);
+        let (clear, weak): (Vec<MemoryHit>, Vec<MemoryHit>) =
+            all.iter().cloned().partition(|hit| !hit.is_weak);
+        assert_eq!(clear, strict, "{prompt}");
+        weak_count += weak.len();
+        assert_eq!([clear, weak].concat(), all, "{prompt}");
+        let is_consistent = |hit: &MemoryHit| (hit.confidence < 0.5) == hit.is_weak;
+        assert!(all.iter().all(is_consistent), "{prompt}");
+        assert!(all.is_sorted_by(|a, b| a.confidence >= b.confidence), "{prompt}");
+    }
+    assert!(weak_count > 0);
+}
+
+#[test]
+fn a_memory_that_is_no_candidate_has_no_influence_on_the_others() {
+    let (all, without) = (corpus(&BAKERY), corpus(&BAKERY[1..]));
+    let best = path(BAKERY[0].0);
+    let prompt = "how hot is the deck oven, in degrees?";
+    let found = |corpus: &Corpus| {
+        let options = RankOptions::default();
+        let hits = corpus.rank_with(prompt, &options, None, |path| *path != best);
+        hits.into_iter().map(|hit| hit.path).collect::<Vec<_>>()
+    };
+    assert_eq!(all.rank(prompt, &RankOptions::default())[0].path, best);
+    assert_eq!(found(&all), found(&without));
+}
+
+#[cfg(feature = "embedder")]
+#[test]
+fn a_question_in_other_words_is_answered_weakly_and_an_unrelated_one_is_not() {
+    let notes = [
+        ("style", "Style", "- I prefer tabs over spaces"),
+        ("deploy", "Deploy", "- Deploy with `just ship`, never on Fridays"),
+        ("db", "Database", "- The tests need PostgreSQL 16 on port 5433"),
+        ("me", "Person", "- My name is Ada and I live in Lisbon"),
+    ];
+    let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
+    for corpus in [corpus(&notes), corpus(&notes[..1])] {
+        for prompt in ["how should I indent?", "how should I indent this file?"] {
+            assert_eq!(names(&corpus, prompt), [""; 0], "not shown unasked");
+            let hits = corpus.rank(prompt, &lenient);
+            let found: Vec<_> = hits.iter().map(|hit| (hit.path.clone(), hit.is_weak)).collect();
+            assert_eq!(found, [(path("style"), true)], "{prompt}");
+        }
+        for prompt in [
+            "",
+            "go on",
+            "What is a monad?",
+            "what's the weather in Paris?",
+            "what is the capital of France",
+            "write a haiku about autumn",
+            "explain TCP slow start",
+            "translate this to German",
+        ] {
+            assert_eq!(corpus.rank(prompt, &lenient), [], "{prompt}");
+        }
+    }
 }

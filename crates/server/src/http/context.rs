@@ -35,8 +35,9 @@ struct RecallParams {
 
 /// Find the memories that fit a prompt.
 ///
-/// The answer has the text that a model would be shown, and for each memory in it the reason why it fits. If
-/// nothing fits, the text and the list are empty.
+/// The answer has the text that a model would be shown, and for each of at most five memories its score and the reason
+/// why it fits. It includes weak matches, marked as such, which are never shown beside a prompt unasked. If no memory
+/// has any relation to the prompt, the text and the list are empty.
 #[utoipa::path(
     get,
     path = "/v1/recall",

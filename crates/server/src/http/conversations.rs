@@ -373,7 +373,11 @@ pub(super) fn recalled_to_wire(recalled: RecallBlock) -> RecalledBlock {
         path: memory.path.to_string(),
         title: memory.title,
         modified_at: to_wire::time(memory.modified_at),
+        saved_at: memory.saved_at.map(to_wire::time),
+        score: memory.score,
+        weak: memory.is_weak,
         why: memory.why,
+        also_in: memory.also_in.iter().map(|other| other.path.to_string()).collect(),
         unreviewed: memory.mark.map(|mark| mark.to_string()),
     });
     RecalledBlock { text: recalled.block, memories: memories.collect() }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use engine::{
     BackendError, CallContext, ContextFileError, ContextFiles, ContextScope, Engine, Memories,
-    RecallBlock, StoreError,
+    RecallBlock, RetrievedMemory, StoreError,
 };
 use memory::command::{MemoryCommand, Reply, Warning};
 use memory::error_code::MemoryErrorCode;
@@ -139,8 +139,12 @@ pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -
                 Some(RecallBlock { block, memories }) => (block, memories),
                 None => (recall::NOTHING.to_owned(), Vec::new()),
             };
-            let paths: Vec<_> = shown.iter().map(|memory| memory.path.to_string()).collect();
-            encode(text, false, json!({ "ok": true, "memories": paths }))
+            let memory = |memory: &RetrievedMemory| {
+                let path = memory.path.to_string();
+                json!({ "path": path, "score": memory.score, "weak": memory.is_weak })
+            };
+            let memories: Vec<_> = shown.iter().map(memory).collect();
+            encode(text, false, json!({ "ok": true, "memories": memories }))
         }
         Err(StoreError::Refused(refusal)) => result(&Reply::Refused(refusal)),
         Err(error) => failure("recall", &error),

@@ -538,7 +538,10 @@ async fn recall_returns_the_memories_that_fit_or_a_text_that_none_does() {
         let (text, is_error, facts) = ask("who is the harbour master?").await;
         assert!(!is_error && text.starts_with("<recalled_memories>\n"), "{text}");
         assert!(text.contains("is called Olga.") && !text.contains("sourdough"), "{text}");
-        assert_eq!(facts["memories"], json!(["/memories/global/harbour.md"]));
+        let [memory] = facts["memories"].as_array().unwrap().as_slice() else { panic!("{facts}") };
+        assert_eq!(memory["path"], "/memories/global/harbour.md");
+        assert_eq!(memory["weak"], false);
+        assert!(memory["score"].as_f64().unwrap() >= 0.5, "{memory}");
         let (text, is_error, facts) = ask("what do penguins eat in winter?").await;
         assert_eq!((text.as_str(), is_error), ("No memory fits.", false));
         assert_eq!(facts["memories"], json!([]));
