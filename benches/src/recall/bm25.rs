@@ -11,7 +11,7 @@ const B: f64 = 0.75;
 /// An index of texts.
 #[derive(Debug, Default)]
 pub(super) struct Bm25 {
-    /// How often each word occurs in each text.
+    /// Number of times that each word occurs in each text.
     counts: Vec<HashMap<String, f64>>,
     lengths: Vec<f64>,
     /// Number of texts that have a word.

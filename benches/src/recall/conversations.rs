@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use memory::path::{MemoryPath, RelativePath};
 use memory::screen::Screen;
-use recall::{Corpus, EntryHit, RankOptions, Ranking};
+use recall::{Corpus, EntryHit, RankOptions, Ranking, Threshold};
 use serde_json::{Value, json};
 
 use crate::recall::bm25::Bm25;
@@ -19,9 +19,10 @@ use crate::recall::{Outputs, Scores, read, text, texts};
 use crate::report::{ReportLine, ReportTarget};
 
 /// Ranks all entries, so that the list contains every answer.
-const ALL: RankOptions = RankOptions { limit: usize::MAX, abstain: false, use_vectors: true };
+const ALL: RankOptions =
+    RankOptions { limit: usize::MAX, threshold: Threshold::None, use_vectors: true };
 
-/// How conversations are written into memories.
+/// A layout of conversations in memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
     /// A memory for each session, a bullet for each turn.

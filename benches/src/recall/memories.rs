@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, EntryHit, RankOptions, Ranking};
+use recall::{Corpus, EntryHit, RankOptions, Ranking, Threshold};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, read, share, text, texts};
@@ -20,9 +20,11 @@ const TOGETHER: usize = 7;
 /// Number of memories of a new user.
 const FEW: usize = 6;
 
-/// The threshold of a hook, and no threshold at all.
-pub(super) const STRICT: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: true };
-pub(super) const FORCED: RankOptions = RankOptions { abstain: false, ..STRICT };
+/// The options of a hook, of an explicit question, and without a threshold.
+pub(super) const STRICT: RankOptions =
+    RankOptions { limit: 5, threshold: Threshold::Strict, use_vectors: true };
+pub(super) const LENIENT: RankOptions = RankOptions { threshold: Threshold::Lenient, ..STRICT };
+pub(super) const FORCED: RankOptions = RankOptions { threshold: Threshold::None, ..STRICT };
 
 /// Memories, with prompts for them.
 pub(super) struct PromptSet {
@@ -289,13 +291,13 @@ fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<Rec
 /// Returns the line of a prompt that `scripts/learn` reads. Only the situation `whole` has the features of entries;
 /// the others have what the decision to abstain needs.
 pub(super) fn features(set: &PromptSet, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
-    let Ranking { entries, memories, runner_up, answer } =
+    let Ranking { entries, memories, runner_up, answer, is_foreign } =
         corpus.ranking(&prompt.text, &RankOptions::default());
     let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
     let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
     let mut line = json!({
         "group": set.name, "scene": scene, "kind": prompt.kind, "prompt": prompt.text,
-        "memory_gold": prompt.relevant, "top": prompt.top, "answer": answer.to_vec(), "memories": names,
+        "memory_gold": prompt.relevant, "top": prompt.top, "answer": answer.to_vec(), "foreign": is_foreign, "memories": names,
     });
     if ["whole", "few"].contains(&scene) {
         line["runner_up"] = runner_up.iter().map(|of| of.to_vec()).collect();

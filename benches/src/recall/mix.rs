@@ -12,7 +12,7 @@ use recall::{Corpus, EntryHit, RankOptions};
 
 use crate::recall::bm25::Bm25;
 use crate::recall::memories::{
-    FORCED, Prompt, PromptSet, STRICT, as_rate, corpus, features, paths,
+    FORCED, LENIENT, Prompt, PromptSet, STRICT, as_rate, corpus, features, paths,
 };
 use crate::recall::{Outputs, share};
 use crate::report::ReportLine;
@@ -53,7 +53,7 @@ struct PartCounts {
 impl PartCounts {
     fn add(&mut self, set: &PromptSet, all: &Corpus, words: &WordIndexes, prompt: &Prompt) {
         let strict = paths(all, prompt, &HOOK);
-        let lenient = paths(all, prompt, &STRICT);
+        let lenient = paths(all, prompt, &LENIENT);
         if prompt.relevant.is_empty() {
             self.unanswerable += 1.0;
             self.silent += as_rate(strict.is_empty());

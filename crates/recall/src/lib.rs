@@ -48,5 +48,5 @@ pub use abstain::ANSWER_FEATURES;
 pub use corpus::Corpus;
 pub use dense::DenseScores;
 pub use features::{ENTRY_FEATURES, MEMORY_FEATURES};
-pub use rank::{EntryHit, MemoryHit, RankOptions, Ranking, Reason};
+pub use rank::{EntryHit, MemoryHit, RankOptions, Ranking, Reason, Threshold};
 pub use vector::{Vector, passages};

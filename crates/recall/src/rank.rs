@@ -3,20 +3,27 @@
 //! A prompt becomes a [`PromptQuery`]; `candidates` picks the entries that are worth scoring; `features` turns them
 //! into numbers; the weights of `weights` turn those into scores. `abstain` decides whether the best memory is good
 //! enough to be shown at all. This module joins the steps and decides which runners-up are shown beside the best.
+//!
+//! There are two thresholds ([`Threshold`]): a high one for memories that are shown unasked, and a low one for the
+//! answer to an explicit question, which says of each memory whether it only fits weakly.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::ops::Range;
 
 use memory::path::MemoryPath;
 
-use crate::abstain::{self, ANSWER_FEATURE_COUNT, CandidateMatch};
+use crate::abstain::{self, ANSWER_FEATURE_COUNT, CandidateMatch, OwnMatch};
 use crate::candidates::{self, TermMatch};
 use crate::corpus::Corpus;
 use crate::dense::DenseScores;
-use crate::features::{CandidateRows, Coverage, ENTRY, MEMORY, MONTH, RowGroup, SUBJECT};
+use crate::features::{
+    CandidateRows, Coverage, ENTRY, HEADER_SHARE, MEMORY, MEMORY_IDENTIFIERS, MONTH, RowGroup,
+    SUBJECT,
+};
 use crate::query::PromptQuery;
-use crate::weights::{OF_BESIDE, OF_ENTRY, OF_MEMORY, RUNNER_UP_LEN, dot_product};
+use crate::weights::{
+    LENIENT_ANSWER_MIN, OF_BESIDE, OF_ENTRY, OF_MEMORY, RUNNER_UP_LEN, dot_product,
+};
 
 /// Maximum number of entries of a memory that a hit shows.
 const HIT_ENTRIES_MAX: usize = 3;
@@ -34,20 +41,41 @@ const COVERAGE_SHARE_MIN: f32 = 0.25;
 const COVERAGE_FLOOR: f32 = 0.3;
 const SCORE_GAP_MAX: f32 = 2.0;
 
+/// Minimum coverage of a memory that only has some relation to the question, where vectors are not used.
+const RELATED_COVERAGE_MIN: f32 = 0.3;
+
+/// Factor from coverage to an answer score, where vectors are not used.
+const COVERAGE_SLOPE: f32 = 6.0;
+
+/// Highest confidence of a weak hit. A hit that is not weak has at least 0.5.
+const WEAK_CONFIDENCE_MAX: f32 = 0.49;
+
+/// How well a memory must fit the prompt to be returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Threshold {
+    /// Every candidate is returned, whether it fits or not.
+    None,
+    /// The memory has some relation to the prompt. For explicit questions: the reader judges, and is told which hits
+    /// are weak.
+    Lenient,
+    /// The memory clearly helps. For memories that are shown unasked: a wrong one costs more than none.
+    Strict,
+}
+
 /// Options of a ranking.
 #[derive(Clone, Copy, Debug)]
 pub struct RankOptions {
     /// Maximum number of hits.
     pub limit: usize,
-    /// Whether to return nothing when no memory reaches the threshold.
-    pub abstain: bool,
+    /// How well a hit must fit.
+    pub threshold: Threshold,
     /// Whether words of similar meaning count, besides the words themselves.
     pub use_vectors: bool,
 }
 
 impl Default for RankOptions {
     fn default() -> Self {
-        Self { limit: 5, abstain: true, use_vectors: true }
+        Self { limit: 5, threshold: Threshold::Strict, use_vectors: true }
     }
 }
 
@@ -58,6 +86,10 @@ pub struct MemoryHit {
     pub path: MemoryPath,
     /// Score, comparable only with other hits of the same prompt.
     pub score: f32,
+    /// Estimate that the memory helps with the prompt, from 0 to 1. At least 0.5 unless the hit is weak.
+    pub confidence: f32,
+    /// Whether the memory stays below [`Threshold::Strict`].
+    pub is_weak: bool,
     /// Best entries, highest score first; at most three.
     pub entries: Vec<EntryHit>,
     /// Why it was chosen.
@@ -126,6 +158,8 @@ pub struct Ranking {
     pub runner_up: Vec<[f32; RUNNER_UP_LEN]>,
     /// Features of the decision whether to answer.
     pub answer: [f32; ANSWER_FEATURE_COUNT],
+    /// Whether the prompt is in another language than English, and so decided by other rules.
+    pub is_foreign: bool,
 }
 
 /// A prompt with its scored candidates.
@@ -148,46 +182,47 @@ struct ScoredMemory {
     score: f32,
     features: [f32; MEMORY],
     coverage: Coverage,
+    /// The highest threshold that it reaches, as far as it was assessed.
+    reached: Threshold,
+    /// Log-odds that it helps; minus infinity if it reaches no threshold.
+    answer_score: f32,
 }
 
 impl Corpus {
     /// Returns the memories that fit a prompt, best first; empty if none fits.
     pub fn rank(&self, prompt: &str, options: &RankOptions) -> Vec<MemoryHit> {
-        self.rank_with(prompt, options, None)
+        self.rank_with(prompt, options, None, |_| true)
     }
 
-    /// Like [`rank`](Self::rank), with dense scores added. A memory whose dense score stands out is returned even
-    /// if it
+    /// Like [`rank`](Self::rank), among the memories for which `is_candidate` holds, with dense scores added. Other
+    /// memories are left out before the decision. A memory whose dense score stands out is returned even if it
     /// shares no word with the prompt.
     pub fn rank_with(
         &self,
         prompt: &str,
         options: &RankOptions,
         dense_scores: Option<&DenseScores>,
+        is_candidate: impl Fn(&MemoryPath) -> bool,
     ) -> Vec<MemoryHit> {
         let extra_entries = dense_scores.map_or(&[][..], DenseScores::top_entries);
         let mut ranked = self.rank_candidates(prompt, options.use_vectors, extra_entries);
-        // Dense scores must not take away an answer that the words give: this is decided before they are added.
-        let answering: HashSet<u32> = if options.abstain {
-            ranked.answering_memories(self, options.limit).collect()
-        } else {
-            HashSet::new()
-        };
-        if options.abstain && answering.is_empty() && dense_scores.is_none() {
-            return Vec::new();
-        }
+        ranked
+            .memories
+            .retain(|scored| self.path_of(scored.group.memory).is_some_and(&is_candidate));
+        // Dense scores must not take away an answer that the words give: the memories are assessed before the scores
+        // are added.
+        ranked.assess(self, options.limit);
         if let Some(dense_scores) = dense_scores {
             ranked.add_dense_scores(dense_scores);
             self.sort_memories(&mut ranked.memories);
         }
-        let is_lifted = |scored: &ScoredMemory| {
-            let lift = ranked.answer_lift(&scored.group);
-            lift > 0.0 && scored.coverage.combined() + lift * COVERAGE_MIN >= COVERAGE_MIN
-        };
-        let fits = |scored: &&ScoredMemory| {
-            !options.abstain || answering.contains(&scored.group.memory) || is_lifted(scored)
-        };
-        let hits = ranked.memories.iter().filter(fits).take(options.limit);
+        let mut fitting: Vec<&ScoredMemory> =
+            ranked.memories.iter().filter(|scored| scored.reached >= options.threshold).collect();
+        if options.threshold == Threshold::Lenient {
+            // Stable: within both groups the order remains.
+            fitting.sort_by_key(|scored| scored.is_weak());
+        }
+        let hits = fitting.into_iter().take(options.limit);
         let hits = hits.filter_map(|scored| self.hit(&ranked, scored)).collect();
         candidates::recycle(ranked.rows);
         hits
@@ -220,7 +255,8 @@ impl Corpus {
             entries,
             memories: memories.collect(),
             runner_up,
-            answer: ranked.answer_features(self),
+            answer: ranked.answer_features(self, &ranked.contexts(), 0),
+            is_foreign: ranked.query.is_foreign,
         }
     }
 
@@ -242,9 +278,16 @@ impl Corpus {
         let groups = rows.groups.iter().zip(coverages);
         let mut memories: Vec<ScoredMemory> = groups
             .map(|(group, coverage)| {
-                let features = rows.memory_features(group, &scores, uncovered_share);
+                let features = rows.memory_features(group, &scores, &coverage, uncovered_share);
                 let score = dot_product(&features, &OF_MEMORY);
-                ScoredMemory { group: group.clone(), score, features, coverage }
+                ScoredMemory {
+                    group: group.clone(),
+                    score,
+                    features,
+                    coverage,
+                    reached: Threshold::None,
+                    answer_score: f32::NEG_INFINITY,
+                }
             })
             .collect();
         self.sort_memories(&mut memories);
@@ -294,6 +337,8 @@ impl Corpus {
         Some(MemoryHit {
             path: self.path_of(scored.group.memory)?.clone(),
             score: scored.score,
+            confidence: scored.confidence(),
+            is_weak: scored.is_weak(),
             entries: shown.filter_map(|row| self.entry_hit(ranked, row)).collect(),
             reasons: self.reasons(ranked, &scored.group),
         })
@@ -328,7 +373,7 @@ impl Corpus {
             let memory_word = self.terms.list[best.term as usize].word.to_string();
             reasons.push(if best.exact >= 1.0 {
                 Reason::ExactWord { query_word, memory_word }
-            } else if best.exact > 0.0 {
+            } else if best.is_typo {
                 Reason::Misspelled { query_word, memory_word }
             } else {
                 Reason::SimilarWord { query_word, memory_word, similarity: best.similarity }
@@ -350,25 +395,60 @@ impl Corpus {
 }
 
 impl<'a> RankedCandidates<'a> {
-    /// Adds dense scores to the scores of rows and memories.
+    /// Adds dense scores to the scores of rows and memories. A memory whose dense score stands out reaches the
+    /// strict threshold.
     fn add_dense_scores(&mut self, dense: &'a DenseScores) {
         for (score, row) in self.scores.iter_mut().zip(&self.rows.list) {
             *score += dense.entry_score(row.entry);
         }
         for scored in &mut self.memories {
             scored.score += dense.memory_score(self.rows.entries(&scored.group));
+            let lift = dense.answer_lift(self.rows.entries(&scored.group));
+            if lift > 0.0 {
+                let coverage = scored.coverage.combined() + lift * COVERAGE_MIN;
+                let lifted = COVERAGE_SLOPE * (coverage - COVERAGE_MIN);
+                scored.answer_score = scored.answer_score.max(lifted);
+                let reached = if lifted >= 0.0 { Threshold::Strict } else { Threshold::Lenient };
+                scored.reached = scored.reached.max(reached);
+            }
         }
         self.dense_scores = Some(dense);
     }
 
-    /// Returns the memories to show among the first `limit`; none if the best does not fit well enough.
-    fn answering_memories(&self, corpus: &Corpus, limit: usize) -> impl Iterator<Item = u32> {
-        let best = self.memories.first().filter(|best| self.is_good_enough(corpus, best));
-        best.into_iter().flat_map(move |best| {
-            let others = self.memories.iter().take(limit).skip(1);
-            let others = others.filter(|other| self.qualifies_beside(best, other));
-            std::iter::once(best).chain(others).map(|scored| scored.group.memory)
-        })
+    /// Decides which threshold each of the first `limit` memories reaches. A memory is never more likely to help than
+    /// one before it.
+    fn assess(&mut self, corpus: &Corpus, limit: usize) {
+        let Some(best) = self.memories.first().cloned() else { return };
+        let contexts = self.contexts();
+        let best_answer_score = self.answer_score(corpus, &contexts, 0);
+        let mut answer_score = best_answer_score;
+        for index in 0..limit.min(self.memories.len()) {
+            let own_score = match index {
+                0 => best_answer_score,
+                _ => self.answer_score(corpus, &contexts, index),
+            };
+            let scored = &self.memories[index];
+            let qualifies =
+                best_answer_score >= 0.0 && (index == 0 || self.qualifies_beside(&best, scored));
+            let reached = if qualifies {
+                Threshold::Strict
+            } else if self.is_related(scored, own_score) {
+                Threshold::Lenient
+            } else {
+                continue;
+            };
+            answer_score = answer_score.min(own_score);
+            let scored = &mut self.memories[index];
+            (scored.reached, scored.answer_score) = (reached, answer_score);
+        }
+    }
+
+    /// Checks whether a memory has some relation to the prompt: the lenient threshold.
+    fn is_related(&self, scored: &ScoredMemory, answer_score: f32) -> bool {
+        if self.query.text_vector.is_empty() {
+            return scored.coverage.combined() >= RELATED_COVERAGE_MIN;
+        }
+        answer_score >= LENIENT_ANSWER_MIN[usize::from(self.query.is_foreign)]
     }
 
     /// Checks whether a memory is shown beside the best.
@@ -397,16 +477,20 @@ impl<'a> RankedCandidates<'a> {
         [best.score - other.score, other.coverage.share_of(beyond), 1.0]
     }
 
-    /// Checks whether the best memory fits well enough to be shown.
-    fn is_good_enough(&self, corpus: &Corpus, best: &ScoredMemory) -> bool {
+    /// Returns the log-odds that the memory at `index` helps. If it is the best, zero is the strict threshold.
+    fn answer_score(&self, corpus: &Corpus, contexts: &[CandidateMatch], index: usize) -> f32 {
         if self.query.text_vector.is_empty() {
-            return best.coverage.combined() >= COVERAGE_MIN;
+            let coverage = self.memories.get(index).map_or(0.0, |of| of.coverage.combined());
+            return COVERAGE_SLOPE * (coverage - COVERAGE_MIN);
         }
-        abstain::answer_score(&self.answer_features(corpus)) >= 0.0
+        abstain::answer_score(&self.answer_features(corpus, contexts, index), self.query.is_foreign)
     }
 
-    /// Returns the features of the decision whether to answer.
-    fn answer_features(&self, corpus: &Corpus) -> [f32; ANSWER_FEATURE_COUNT] {
+    /// Returns how each memory matches, for comparison with each other; nothing where vectors are not used.
+    fn contexts(&self) -> Vec<CandidateMatch> {
+        if self.query.text_vector.is_empty() {
+            return Vec::new();
+        }
         let context = |scored: &ScoredMemory| {
             let (text_similarity, word_similarity) = self.rows.similarity(&scored.group);
             CandidateMatch {
@@ -416,14 +500,36 @@ impl<'a> RankedCandidates<'a> {
                 word_similarity,
             }
         };
-        let contexts: Vec<CandidateMatch> = self.memories.iter().map(context).collect();
-        let best = self.memories.first();
-        let exact = |term| best.map_or(0.0, |best| self.rows.best_match(&best.group, term).0);
-        abstain::features(corpus, &self.query, &contexts, exact)
+        self.memories.iter().map(context).collect()
     }
 
-    /// Returns the share of the answer threshold that a memory reaches by its dense scores.
-    fn answer_lift(&self, group: &RowGroup) -> f32 {
-        self.dense_scores.map_or(0.0, |dense| dense.answer_lift(self.rows.entries(group)))
+    /// Returns the features of the decision whether to answer with the memory at `index`. `contexts` are those of all
+    /// memories.
+    fn answer_features(
+        &self,
+        corpus: &Corpus,
+        contexts: &[CandidateMatch],
+        index: usize,
+    ) -> [f32; ANSWER_FEATURE_COUNT] {
+        let own = self.memories.get(index);
+        let exact = |term| own.map_or(0.0, |own| self.rows.best_match(&own.group, term).0);
+        let own_match = own.map_or_else(OwnMatch::default, |own| OwnMatch {
+            entry_share: self.rows.best_entry_share(&self.query, &own.group),
+            identifiers: own.features[MEMORY_IDENTIFIERS],
+            header_share: own.features[HEADER_SHARE],
+        });
+        abstain::features(corpus, &self.query, (contexts, index, own_match), exact)
+    }
+}
+
+impl ScoredMemory {
+    fn is_weak(&self) -> bool {
+        self.reached < Threshold::Strict
+    }
+
+    /// Returns the probability that it helps.
+    fn confidence(&self) -> f32 {
+        let probability = 1.0 / (1.0 + (-self.answer_score).exp());
+        if self.is_weak() { probability.min(WEAK_CONFIDENCE_MAX) } else { probability.max(0.5) }
     }
 }

@@ -393,7 +393,7 @@ impl CorpusState {
         RANKINGS.with(|rankings| rankings.set(rankings.get() + 1));
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
         let (prompt, _) = prompt.split_at(end);
-        let hits = self.corpus.rank_with(prompt, options, dense_scores).into_iter();
+        let hits = self.corpus.rank_with(prompt, options, dense_scores, |_| true).into_iter();
         let mut found: Vec<(MemoryHit, &CachedMemory)> = hits
             .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))

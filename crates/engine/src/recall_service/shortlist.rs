@@ -13,7 +13,7 @@ use memory::feature::Feature;
 use memory::limits::RERANK_CANDIDATES_MAX;
 use memory::path::MemoryPath;
 use memory::screen::{Screen, TextAuthor};
-use recall::{MemoryHit, RankOptions};
+use recall::{MemoryHit, RankOptions, Threshold};
 use store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -139,7 +139,7 @@ impl CorpusState {
     ) -> Vec<(MemoryHit, &CachedMemory)> {
         // Twice the maximum, because memories shown before are removed.
         let limit = 2 * RERANK_CANDIDATES_MAX;
-        let options = RankOptions { limit, abstain: false, ..RankOptions::default() };
+        let options = RankOptions { limit, threshold: Threshold::None, ..RankOptions::default() };
         let mut ranked = self.find(prompt, dense_scores, &options);
         ranked.retain(|(hit, read)| {
             !self.unreviewed.contains_key(&hit.path) && !except.contains(&hit.path, &read.revision)

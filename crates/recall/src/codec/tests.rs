@@ -7,9 +7,9 @@ use memory::screen::Policy;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rank::RankOptions;
+use crate::rank::{RankOptions, Threshold};
 
-const ALL: RankOptions = RankOptions { limit: 8, abstain: false, use_vectors: true };
+const ALL: RankOptions = RankOptions { limit: 8, threshold: Threshold::None, use_vectors: true };
 
 const TEXTS: [&str; 5] = [
     "---\nname: Harbour rules\ndescription: who moors where\ndate: 2031-04-05\n---\n\n# Piers\n\n- Olga: the \

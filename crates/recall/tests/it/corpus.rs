@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use lukasa_recall::{Corpus, DenseScores, MemoryHit, RankOptions, Reason, Vector};
+use lukasa_recall::{Corpus, DenseScores, MemoryHit, RankOptions, Reason, Threshold, Vector};
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 
@@ -73,6 +73,22 @@ fn identifiers_and_misspelled_words_find_their_memory() {
 }
 
 #[test]
+fn the_entry_with_an_identifier_comes_before_entries_that_are_near() {
+    let commits = "- 4f2a91c: the parser accepts an empty name of a ferry\n\
+                   - 4f2a19c: the parser rejects an empty name of a pier\n- `tide_table` is dropped";
+    let notes = "- Reverting a commit of the parser needs a review\n- HAL-2214 was a wrong pier";
+    let corpus = corpus(&[("commits", "Commits", commits), ("notes", "Reverting", notes)]);
+    let first = |prompt: &str| {
+        let hit = corpus.rank_entries(prompt, &RankOptions::default()).remove(0);
+        (hit.path.relative().unwrap().file_name().to_owned(), hit.ordinal)
+    };
+    assert_eq!(first("can I revert the commit 4f2a19c"), ("commits.md".to_owned(), 1));
+    assert_eq!(first("4f2a91c0d94a7f33, which parser is it"), ("commits.md".to_owned(), 0));
+    assert_eq!(first("may I rename tide_table"), ("commits.md".to_owned(), 2));
+    assert_eq!(first("HAL-2214: what did the parser do?"), ("notes.md".to_owned(), 1));
+}
+
+#[test]
 fn nothing_is_returned_when_nothing_fits() {
     let corpus = corpus(&BAKERY);
     for prompt in [
@@ -86,7 +102,7 @@ fn nothing_is_returned_when_nothing_fits() {
     ] {
         assert_eq!(names(&corpus, prompt), [""; 0], "{prompt}");
     }
-    let all = RankOptions { abstain: false, ..RankOptions::default() };
+    let all = RankOptions { threshold: Threshold::None, ..RankOptions::default() };
     assert!(!corpus.rank("winter holidays", &all).is_empty(), "without abstaining there are hits");
 }
 
@@ -112,7 +128,7 @@ fn a_synonym_finds_a_memory() {
     let mut memories = BAKERY.to_vec();
     memories.push(("cars", "Company automobiles", "- Parked behind the house"));
     let corpus = corpus(&memories);
-    let options = RankOptions { abstain: false, ..RankOptions::default() };
+    let options = RankOptions { threshold: Threshold::None, ..RankOptions::default() };
     let first = corpus.rank("where does the vehicle stand", &options).remove(0);
     assert_eq!(first.path, path("cars"));
     let near = |reason: &Reason| matches!(reason, Reason::SimilarWord { query_word, .. } if query_word == "vehicle");
@@ -126,8 +142,11 @@ fn a_synonym_finds_a_memory() {
 #[test]
 fn a_paraphrased_prompt_is_answered_by_its_meaning_as_a_whole() {
     let corpus = corpus(&BAKERY);
+    // The strict threshold hides most prompts that share no word with their answer.
+    let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
     let check = |prompt: &str, name: &str| {
-        assert_eq!(names(&corpus, prompt).first().map(String::as_str), Some(name), "{prompt}");
+        let first = corpus.rank(prompt, &lenient).into_iter().next().map(|hit| hit.path);
+        assert_eq!(first, Some(path(name)), "{prompt}");
     };
     check("when do we get our salary", "wages");
     check("which of our cars may I not load from behind", "vans");
@@ -241,8 +260,10 @@ fn text_that_screening_refuses_is_never_found() {
     let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let body = format!("- The parcel robot is called Otto\n- parcel robot token {key}");
     let corpus = corpus(&[("robot", "Parcel robot", &body), ("other", "Other", "- nothing")]);
-    let hits = corpus
-        .rank("parcel robot token", &RankOptions { abstain: false, ..RankOptions::default() });
+    let hits = corpus.rank(
+        "parcel robot token",
+        &RankOptions { threshold: Threshold::None, ..RankOptions::default() },
+    );
     let texts: Vec<usize> = hits[0].entries.iter().map(|entry| entry.ordinal).collect();
     assert_eq!(texts, [0], "the entry with the token is not indexed");
     assert_eq!(corpus.entries(), 2);
@@ -260,7 +281,7 @@ fn dense_scores(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) 
 }
 
 fn ranked_paths(corpus: &Corpus, prompt: &str, dense: &DenseScores) -> Vec<(String, Vec<Reason>)> {
-    let hits = corpus.rank_with(prompt, &RankOptions::default(), Some(dense));
+    let hits = corpus.rank_with(prompt, &RankOptions::default(), Some(dense), |_| true);
     let name = |hit: &MemoryHit| hit.path.relative().unwrap().file_name().to_owned();
     hits.into_iter().map(|hit| (name(&hit), hit.reasons)).collect()
 }
@@ -316,9 +337,12 @@ fn vectors_that_cannot_be_compared_change_nothing() {
     for prompt in ["who is the harbour master?", "wer leitet den Kai?"] {
         let longer = dense_scores(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.0, 0.0]);
         let without = corpus.rank(prompt, &RankOptions::default());
-        assert_eq!(corpus.rank_with(prompt, &RankOptions::default(), Some(&longer)), without);
+        let rank_with = |dense: &DenseScores| {
+            corpus.rank_with(prompt, &RankOptions::default(), Some(dense), |_| true)
+        };
+        assert_eq!(rank_with(&longer), without);
         let none = DenseScores::default();
-        assert_eq!(corpus.rank_with(prompt, &RankOptions::default(), Some(&none)), without);
+        assert_eq!(rank_with(&none), without);
     }
 }
 
@@ -328,4 +352,37 @@ fn dense_scores_of_another_corpus_do_no_harm() {
     let near = |name: &str| if name == "tests.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
     let of_more = dense_scores(&corpus, &[1.0, 0.0], near);
     assert_eq!(ranked_paths(&smaller, "wer leitet den Kai?", &of_more), []);
+}
+
+#[test]
+fn the_lenient_threshold_adds_weak_hits_after_those_of_the_strict_one() {
+    let corpus = corpus(&BAKERY);
+    let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
+    for prompt in ["who delivers the rye flour", "how does an oven work", "go on", "winter"] {
+        let strict = corpus.rank(prompt, &RankOptions::default());
+        let all = corpus.rank(prompt, &lenient);
+        let (clear, weak): (Vec<MemoryHit>, Vec<MemoryHit>) =
+            all.iter().cloned().partition(|hit| !hit.is_weak);
+        assert_eq!(clear, strict, "{prompt}");
+        assert_eq!([clear, weak].concat(), all, "{prompt}");
+        let is_consistent = |hit: &MemoryHit| (hit.confidence < 0.5) == hit.is_weak;
+        assert!(all.iter().all(is_consistent), "{prompt}");
+        assert!(all.is_sorted_by(|a, b| a.confidence >= b.confidence), "{prompt}");
+    }
+}
+
+// Without the table, `oven` may be a typo of `open` in the corpus that lacks it.
+#[cfg(feature = "embedder")]
+#[test]
+fn a_memory_that_is_no_candidate_has_no_influence_on_the_others() {
+    let (all, without) = (corpus(&BAKERY), corpus(&BAKERY[1..]));
+    let best = path(BAKERY[0].0);
+    let prompt = "how hot is the deck oven, in degrees?";
+    let found = |corpus: &Corpus| {
+        let options = RankOptions::default();
+        let hits = corpus.rank_with(prompt, &options, None, |path| *path != best);
+        hits.into_iter().map(|hit| hit.path).collect::<Vec<_>>()
+    };
+    assert_eq!(all.rank(prompt, &RankOptions::default())[0].path, best);
+    assert_eq!(found(&all), found(&without));
 }

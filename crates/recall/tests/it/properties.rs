@@ -2,13 +2,14 @@
 //!
 //! An updated corpus must rank like one rebuilt from scratch.
 
-use lukasa_recall::{Corpus, RankOptions};
+use lukasa_recall::{Corpus, RankOptions, Threshold};
 use memory::screen::Screen;
 use proptest::prelude::*;
 
 use crate::path;
 
-const OPTIONS: RankOptions = RankOptions { limit: 8, abstain: false, use_vectors: true };
+const OPTIONS: RankOptions =
+    RankOptions { limit: 8, threshold: Threshold::None, use_vectors: true };
 
 /// A change of a corpus.
 #[derive(Clone, Debug)]
