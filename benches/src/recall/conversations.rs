@@ -191,7 +191,7 @@ fn talks(turns: &[Value], layout: Layout) -> anyhow::Result<BTreeMap<String, Tal
         let (written, own_date) = talk.memories.entry(path.clone()).or_default();
         date.clone_into(own_date);
         if layout == Layout::OneFile && last != (name.clone(), session) {
-            written.push_str(&format!("\n## {}\n\n", date.replace('T', " ")));
+            written.extend(["\n## ", &date.replace('T', " "), "\n\n"]);
         }
         last = (name, session);
         let mut said = one_line(text(turn, "text")?);
