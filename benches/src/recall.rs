@@ -1,12 +1,14 @@
 //! Measures recall: its quality on sets of prompts with known answers, and its speed.
 //!
-//! Our own sets of memories and prompts are in `benches/sets`. External data is not part of the project; `--data` names
+//! Our own sets of memories and prompts are in `benches/sets` and `benches/mix`. External data is not part of the project; `--data` names
 //! its folder. It holds conversations with questions and the turns that answer them (`corpus.jsonl`,
 //! `questions.jsonl`), and memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`). Speed is measured on
 //! generated texts.
 
+mod bm25;
 mod conversations;
 mod memories;
+mod mix;
 mod speed;
 
 use std::fs::File;
@@ -72,6 +74,7 @@ pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Resu
             }
         }
     }
+    lines.extend(mix::measure(&mut outputs)?);
     lines.extend(memories::measure_own_sets(&mut outputs)?);
     Ok(Section { title: "Recall, quality", method, lines })
 }

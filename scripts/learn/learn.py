@@ -4,8 +4,8 @@
   learn.py entries-and-memories FEATURES [WEIGHTS]
   learn.py answers FEATURES [WEIGHTS]
 
-Prints what each group scores with weights learnt on the others, then learns on all and, where WEIGHTS or TABLE is
-given, puts what was learnt into that file. Needs numpy and scipy.
+Prints the scores of each group with weights that were learned on the others. Then learns on all groups and, if WEIGHTS
+or TABLE is given, writes the weights into that file. Needs numpy and scipy.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import json
 import os
 import re
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 from scipy.optimize import minimize
@@ -24,72 +24,106 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROMPTS = os.path.join(HERE, "prompts.jsonl")
 SETS = os.path.join(HERE, "../../benches/sets/*/prompts.jsonl")
 FOLDS = 5
-DECAY = 3e-4
-# How much all notes count beside all conversations.
-NOTES = 0.05
-# How often each kind of prompt counts among notes.
+WEIGHT_DECAY = 3e-4
+# Groups whose name begins so are held out: they are measured and never learned from.
+HELD_OUT = ("given", "ben/")
+# Weight of each source of questions: conversations, our own sets, and the mixed sets.
+SOURCES = {"talk": 1.0, "sets": 0.5, "mix": 1.0}
+# Frequency of each kind of prompt in the sets, relative to the others.
 KINDS = {"lexical": 17, "paraphrase": 12, "identifier": 10, "cjk": 10, "typo": 8, "multi": 7, "date": 3, "none": 23}
-# How often a prompt counts that is asked of a whole set, of a few memories of it, or of seven sets; or without what
-# helps with it.
-SCENES = {"whole": 1.0, "few": 0.3, "together": 0.3, "bereft": 0.3, "few bereft": 0.15}
-# Features of the decision that never speak against an answer, the more there is of them; the last is the wording.
-WORDED = 13
-RISING = [*range(0, 10), WORDED]
-# What is above this step is known of every prompt: what speaks for an answer before anything is known.
+KIND_OTHER = 10
+# Weight of a prompt by its situation: with the whole set, with a few memories of it, with seven sets, and without the
+# memories that help.
+SITUATIONS = {"whole": 1.0, "few": 0.3, "together": 0.3, "removed": 0.3, "few, removed": 0.15}
+
+# Features of entries that may count against one: that it asks, or follows a question, or is long. No other may.
+ENTRY_FREE = [15, 16, 17]
+# Features of entries with a lower bound: an identifier that few entries have is stronger than nearness.
+ENTRY_LEAST = {23: 8.0, 24: 1.0}
+# Features of memories that may count against one: those relative to the best memory correct each other. The last five
+# are absolute and may not.
+MEMORY_FREE = list(range(27))
+MEMORY_LEAST = {27: 4.0}
+# Index of a memory's features: copies that count at low coverage.
+BEST_LOW, TEXT_LOW, TEXT = 22, 20, 13
+
+# Features of the decision to answer. More of these never counts against an answer; the last is the wording.
+WORDED = 20
+RISING = [*range(0, 14), WORDED]
+# More of these never counts for an answer.
+FALLING = [16, 18]
+# Features that say something about prompts in other languages.
+FOREIGN = [0, 1, 10, 11, 13, 14, 15, 16, 17, 18]
+# The first rule always applies: its threshold is below every value.
 ALWAYS = (0, -1.0)
-# The feature that says how many memories there are, and for how many weights are learnt: six, sixty and 420.
-MEMORIES, SIZES = 12, np.log1p([6, 60, 420])
-EDGES = 10
-STEPS_DECAY = 5e-4
-# How often a wrong answer may be given, of prompts of our own sets that have none.
-WRONG_MAX = 0.12
-# How many memories are shown at most; how many of those that help and stand behind the best are to be kept, and how
-# little is learnt of them.
-SHOWN_MAX, BESIDE_KEPT, BESIDE_DECAY = 5, 0.8, 10.0
-# What a word or a pair of words of a prompt can weigh at most, and in how many prompts it has to stand.
+# Feature of the number of memories, and the sizes that weights are learned for: 6, 60 and 420 memories.
+MEMORIES, SIZES = 19, np.log1p([6, 60, 420])
+THRESHOLDS = 8
+THRESHOLD_DECAY = 1e-3
+# Share of the prompts without an answer that get one: by the strict threshold and by that of an explicit question, each in
+# English and in other languages.
+WRONG_STRICT, WRONG_LENIENT = (0.12, 0.09), (0.48, 0.35)
+# Number of memories that are shown, share of helpful runners-up that are kept, and weight decay for those.
+SHOWN_MAX, RUNNERS_UP_KEPT, RUNNER_UP_DECAY = 3, 0.6, 10.0
+# Maximum weight of a word or pair of words in the wording, and the number of prompts that must have it.
 WORDING_MAX, WORDING_SEEN = 4.0, 2
 WORDING_DECAY = 1 / 30
-# What of a prompt counts as a word, as `crates/recall/src/prompt_classifier.rs` has it, and how many are read.
+# Words of a prompt, as in `crates/recall/src/prompt_classifier.rs`, and how many are read.
 WORDING_WORD = re.compile(r"[A-Za-z](?:[A-Za-z']*[A-Za-z])?|[0-9]+|[?`{}()<>=:;\n]")
 WORDS_MAX = 60
 
 
 def folds(groups):
-    """Groups that are left out together, each once."""
+    """Returns sets of groups; each group is left out once."""
     return [set(groups[at::FOLDS]) for at in range(FOLDS)]
 
 
 def logistic(scores, right):
-    """How wrong each score is as the logarithm of the odds of being right, and the slope of that."""
+    """Returns the logistic loss of each score and its slope."""
     return np.logaddexp(0, scores) - right * scores, 1 / (1 + np.exp(-scores)) - right
 
 
 def read(path):
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
+    lines = [one for one in lines if not one["group"].startswith(HELD_OUT)]
     for one in lines:
-        for name in ("entry_features", "memory_features", "answer"):
+        for name in ("entry_features", "memory_features", "answer", "runner_up"):
             if name in one:
                 one[name] = np.array(one[name], dtype=np.float64)
-    return [one for one in lines if one["group"] != "given"]
+    return lines
 
 
-def learnt(rows, alone, worths, steps=250, rate=0.1):
-    """Weights that make each right row of a question likelier than its wrong ones; Adam on the whole set.
+def source(one):
+    return "talk" if one["scene"] == "talk" else "mix" if "/" in one["group"] else "sets"
 
-    Right rows are no rivals of each other. With `alone` each counts as much as the one of a question that has but
-    one; otherwise those of a question count that much together.
+
+def least_weights(count, free, least):
+    """Returns the lower bound of each weight."""
+    bounds = np.zeros(count)
+    bounds[free] = -np.inf
+    for at, bound in least.items():
+        bounds[at] = bound
+    return bounds
+
+
+def learn(rows, alone, worths, least, steps=300, rate=0.1):
+    """Learns weights that make each right row of a question likelier than its wrong ones; Adam on the whole set.
+
+    Right rows do not compete with each other. With `alone` each counts as much as the one of a question with a single
+    one; otherwise those of a question count that much together. No weight falls below `least`.
     """
     features = np.concatenate([of for of, _ in rows])
     right = np.concatenate([of for _, of in rows])
     counts = [len(of) for _, of in rows]
     starts, owner = np.cumsum([0] + counts[:-1]), np.repeat(np.arange(len(rows)), counts)
+    worths = np.array(worths) / np.sum(worths)
 
     def summed(numbers):
         return np.add.reduceat(numbers, starts)[owner]
 
-    worth = (right if alone else right / summed(right)) * np.array(worths)[owner]
-    weights = np.zeros(features.shape[1])
+    worth = (right if alone else right / summed(right)) * worths[owner]
+    weights = np.maximum(np.zeros(features.shape[1]), least)
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(1, steps + 1):
         scores = features @ weights
@@ -98,57 +132,70 @@ def learnt(rows, alone, worths, steps=250, rate=0.1):
         rivals = summed(wrong)
         missing = worth * rivals / (likely + rivals)
         pull = wrong / np.maximum(rivals, 1e-30) * summed(missing) - missing
-        slope = DECAY * weights + features.T @ pull / sum(worths)
+        slope = WEIGHT_DECAY * weights + features.T @ pull
         first = 0.9 * first + 0.1 * slope
         second = 0.999 * second + 0.001 * slope * slope
         weights = weights - rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+        weights = np.maximum(weights, least)
     return weights
 
 
 def marked(features, names, gold):
-    """The rows of a question and which are right, if any is."""
+    """Returns the rows of a question and which are right; nothing if none is."""
     right = np.array([name in gold for name in names], dtype=np.float64)
     return [(features, right)] if right.any() else []
 
 
-def entry_weights(talks):
-    rows = [row for q in talks for row in marked(q["entry_features"], q["entries"], set(q["gold"]))]
-    return learnt(rows, False, [1.0] * len(rows))
+def entry_gold(one):
+    """Returns the entries that answer: those with the needle, or all of a helpful memory."""
+    if one.get("gold"):
+        return set(one["gold"])
+    memories = {at for at, name in enumerate(one["memories"]) if name in one["memory_gold"]}
+    return {name for name, owner in zip(one["entries"], one["owners"]) if owner in memories}
+
+
+def balanced(questions, rows_of):
+    """Returns rows and their weights: each source, and each kind of prompt within it, counts by its share."""
+    found = [(one, row) for one in questions for row in rows_of(one)]
+    kind = lambda one: (source(one), one.get("kind", ""))
+    count = Counter(kind(one) for one, _ in found)
+    worths = [KINDS.get(one.get("kind"), KIND_OTHER) / count[kind(one)] for one, _ in found]
+    total = defaultdict(float)
+    for (one, _), worth in zip(found, worths):
+        total[source(one)] += worth
+    worths = [worth / total[source(one)] * SOURCES[source(one)] for (one, _), worth in zip(found, worths)]
+    return [row for _, row in found], worths
+
+
+def entry_weights(questions):
+    rows, worths = balanced(questions, lambda one: marked(one["entry_features"], one["entries"], entry_gold(one)))
+    return learn(rows, False, worths, least_weights(rows[0][0].shape[1], ENTRY_FREE, ENTRY_LEAST))
 
 
 def memory_features(question, weights):
-    """What the ranker makes of the scores of a memory's entries, before the rest, and where that counts again."""
+    """Returns the features of memories with those that depend on the scores of entries computed again."""
     scores = question["entry_features"] @ weights
     owners = np.array(question["owners"])
     features = question["memory_features"].copy()
     for number, row in enumerate(features):
         own = np.sort(scores[owners == number])[::-1]
         best = own[0]
-        little = row[20] / row[13] if row[13] > 0 else 0.0
+        uncovered = row[TEXT_LOW] / row[TEXT] if row[TEXT] > 0 else 0.0
         row[:3] = best, own[:3].mean(), np.log(np.exp(own[:8] - best).sum()) + best
-        row[22] = little * best
+        row[BEST_LOW] = uncovered * best
     return features
 
 
-def memory_weights(talks, notes, of_entry):
-    count = Counter(q["kind"] for q in notes)
-    rows, worths = [], []
-    for questions in (talks, notes):
-        found = [
-            (row, KINDS[q["kind"]] / count[q["kind"]] if questions is notes else 1.0)
-            for q in questions
-            for row in marked(memory_features(q, of_entry), q["memories"], set(q["memory_gold"]))
-        ]
-        share = NOTES * len(talks) / sum(worth for _, worth in found) if questions is notes else 1.0
-        rows += [row for row, _ in found]
-        worths += [worth * share for _, worth in found]
-    return learnt(rows, True, worths)
+def memory_weights(questions, of_entry):
+    rows_of = lambda one: marked(memory_features(one, of_entry), one["memories"], set(one["memory_gold"]))
+    rows, worths = balanced(questions, rows_of)
+    return learn(rows, True, worths, least_weights(rows[0][0].shape[1], MEMORY_FREE, MEMORY_LEAST))
 
 
 def score(gold, names):
     found = [name in gold for name in names]
     first = found.index(True) if True in found else None
-    recalls = [sum(found[:k]) / len(gold) for k in (5, 10, 20)]
+    recalls = [sum(found[:k]) / len(gold) for k in (1, 5, 10, 20)]
     return recalls + [0.0 if first is None else 1 / (first + 1)]
 
 
@@ -157,204 +204,240 @@ def ordered(names, scores):
 
 
 def evaluate(questions, of_entry, of_memory):
-    turns, memories = [], []
-    for question in questions:
-        if "gold" in question:
-            turns.append(
-                score(set(question["gold"]), ordered(question["entries"], question["entry_features"] @ of_entry))
-            )
-        made = memory_features(question, of_entry) @ of_memory
-        memories.append(score(set(question["memory_gold"]), ordered(question["memories"], made)))
-    return turns, memories
+    """Returns the scores of entries and of memories, by source or part."""
+    found = defaultdict(list)
+    for one in questions:
+        name = one["group"] if source(one) == "mix" else source(one)
+        if one.get("gold"):
+            entries = ordered(one["entries"], one["entry_features"] @ of_entry)
+            found[f"{name}, entries"].append(score(set(one["gold"]), entries))
+        made = memory_features(one, of_entry) @ of_memory
+        found[f"{name}, memories"].append(score(set(one["memory_gold"]), ordered(one["memories"], made)))
+    return found
 
 
-def show(title, rows):
-    print("{}: recall@5 {:.3f} recall@10 {:.3f} recall@20 {:.3f} MRR {:.3f}".format(title, *np.mean(rows, 0)))
+def show(title, found):
+    for name, rows in sorted(found.items()):
+        means = "recall@1 {:.3f} @5 {:.3f} @10 {:.3f} @20 {:.3f} MRR {:.3f}".format(*np.mean(rows, 0))
+        print(f"{title}, {name}: {means}")
 
 
-def written(path, name, lines):
-    """Puts the lines of a table in place of those that a file of weights has."""
+def write_table(path, name, lines):
+    """Replaces the lines of a table in a file of weights."""
     if path:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        table = re.compile(rf"({name}: .*? = &?[\[(]\n).*?(\n[\])];)", re.DOTALL)
-        text, count = table.subn(lambda found: found.group(1) + "\n".join(lines) + found.group(2), text)
+        table = re.compile(rf"({name}: [^=]* = &?[\[(]).*?([\])];)", re.DOTALL)
+        text, count = table.subn(lambda found: "\n".join([found.group(1), *lines, found.group(2)]), text)
         assert count == 1, name
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
 
+def group_folds(lines):
+    """Returns sets of groups to leave out: a fifth of the conversations and sets, and of the parts of the mix."""
+    names = defaultdict(set)
+    for one in lines:
+        names[source(one)].add(one["group"])
+    return list(map(set.union, *(folds(sorted(of)) for of in names.values())))
+
+
 def entries_and_memories(lines, path):
     lines = [one for one in lines if one["scene"] in ("talk", "whole") and one["memory_gold"] and one["entries"]]
-    talks = [one for one in lines if one["scene"] == "talk"]
-    notes = [one for one in lines if one["scene"] == "whole"]
-    groups = [sorted({one["group"] for one in of}) for of in (talks, notes)]
-    turns, sessions, memories = [], [], []
-    for out in map(set.union, *map(folds, groups)):
-        kept = [[one for one in of if one["group"] not in out] for of in (talks, notes)]
-        of_entry = entry_weights(kept[0])
-        of_memory = memory_weights(*kept, of_entry)
-        own = [[one for one in of if one["group"] in out] for of in (talks, notes)]
-        found = evaluate(own[0], of_entry, of_memory)
-        turns, sessions = turns + found[0], sessions + found[1]
-        memories += evaluate(own[1], of_entry, of_memory)[1]
-    show("turns, left out", turns)
-    show("sessions, left out", sessions)
-    show("notes, left out", memories)
-    of_entry = entry_weights(talks)
-    of_memory = memory_weights(talks, notes, of_entry)
-    turns, sessions = evaluate(talks, of_entry, of_memory)
-    show("turns, all", turns)
-    show("sessions, all", sessions)
-    show("notes, all", evaluate(notes, of_entry, of_memory)[1])
+    left_out = defaultdict(list)
+    for out in group_folds(lines):
+        kept = [one for one in lines if one["group"] not in out]
+        of_entry = entry_weights(kept)
+        of_memory = memory_weights(kept, of_entry)
+        for name, rows in evaluate([one for one in lines if one["group"] in out], of_entry, of_memory).items():
+            left_out[name] += rows
+    show("left out", left_out)
+    of_entry = entry_weights(lines)
+    of_memory = memory_weights(lines, of_entry)
+    show("all", evaluate(lines, of_entry, of_memory))
     for name, weights in (("OF_ENTRY", of_entry), ("OF_MEMORY", of_memory)):
         shown = [f"{weight:.3f}," for weight in weights]
         rows = ["    " + " ".join(shown[at : at + 12]) for at in range(0, len(shown), 12)]
         print("\n".join([name] + rows))
-        written(path, name, rows)
+        write_table(path, name, rows)
 
 
-def edges(features):
-    """Numbers that part the values of each feature into about as many each."""
+def thresholds(features, used):
+    """Returns thresholds that part the values of each feature into about equal counts."""
     found = []
-    for at in set(range(features.shape[1])) - {MEMORIES}:
+    for at in set(used) - {MEMORIES}:
         values = np.unique(features[:, at])
-        if len(values) > EDGES:
-            values = np.unique(np.quantile(features[:, at], np.linspace(0.04, 0.96, EDGES)))
+        if len(values) > THRESHOLDS:
+            values = np.unique(np.quantile(features[:, at], np.linspace(0.04, 0.96, THRESHOLDS)))
         else:
             values = values[:-1]
         found += [(at, round(float(value), 3)) for value in values]
     return sorted(set(found))
 
 
-def above(features, steps):
-    return np.stack([features[:, at] > edge for at, edge in steps], 1).astype(np.float64)
+def exceeded(features, rules):
+    return np.stack([features[:, at] > threshold for at, threshold in rules], 1).astype(np.float64)
 
 
-def sizes(features):
-    """How much goes by what is learnt of few memories, of some and of many: parts of one, by their logarithm."""
+def size_shares(features):
+    """Returns the shares of the weights for few, some and many memories, interpolated by their logarithm."""
     counts = np.array(SIZES)
     at = np.clip(features[:, MEMORIES], counts[0], counts[-1])
     return np.stack([np.interp(at, counts, row) for row in np.eye(len(counts))], 1)
 
 
-def answer_weights(lines):
-    """Steps that tell prompts with an answer from others: logistic, some of them never below zero.
+def helps(one):
+    """Returns 1 if the first memory helps, a half if another of those that are shown does, else 0."""
+    found = [name in one["memory_gold"] for name in one["memories"][:SHOWN_MAX]]
+    return 1.0 if found[:1] == [True] else 0.5 if any(found) else 0.0
 
-    A row a step, its weights among few, some and many memories; the first row counts always.
+
+def prompt_weights(lines):
+    """Returns the weight of each prompt by its situation and kind; sets and mix count by source."""
+    kind = lambda one: (source(one), one["scene"], one["kind"])
+    count = Counter(kind(one) for one in lines)
+    worth = [KINDS.get(one["kind"], KIND_OTHER) / count[kind(one)] * SITUATIONS[one["scene"]] for one in lines]
+    worth = np.array([of * SOURCES[source(one)] for of, one in zip(worth, lines)])
+    return worth / worth.sum()
+
+
+def answer_rules(lines, used):
+    """Learns rules that tell prompts whose first memory helps from others: logistic, with monotone features.
+
+    Returns a rule each with its weights for few, some and many memories; the first always applies.
     """
     features = np.array([one["answer"] for one in lines])
-    right = np.array([float(bool(one["memory_gold"]) and "bereft" not in one["scene"]) for one in lines])
-    count = Counter((one["scene"], one["kind"]) for one in lines)
-    worth = np.array(
-        [KINDS[one["kind"]] / count[one["scene"], one["kind"]] * SCENES[one["scene"]] for one in lines]
-    )
-    worth /= worth.sum()
-    steps = [ALWAYS, *edges(features)]
-    rows, size = above(features, steps), sizes(features)
-    shape = (len(steps), len(SIZES))
-    # What is learnt of some memories stays near zero, the rest near that.
-    near = np.array([[1.0, -1, 0], [-1, 3, -1], [0, -1, 1]]) * STEPS_DECAY
-    free = np.array([0.0] + [1.0] * (len(steps) - 1))[:, None]
+    right = np.array([helps(one) for one in lines])
+    worth = prompt_weights(lines)
+    rules = [ALWAYS, *thresholds(features, used)]
+    rows, sizes = exceeded(features, rules), size_shares(features)
+    shape = (len(rules), len(SIZES))
+    # The weights for some memories stay near zero, the others near those.
+    near = np.array([[1.0, -1, 0], [-1, 3, -1], [0, -1, 1]]) * THRESHOLD_DECAY
+    free = np.array([0.0] + [1.0] * (len(rules) - 1))[:, None]
 
     def loss(flat):
         weights = flat.reshape(shape)
-        scores = (rows @ weights * size).sum(1)
+        scores = (rows @ weights * sizes).sum(1)
         wrong, slope = logistic(scores, right)
         held = weights @ near * free
-        slopes = rows.T @ ((worth * slope)[:, None] * size) + held
+        slopes = rows.T @ ((worth * slope)[:, None] * sizes) + held
         return worth @ wrong + (held * weights).sum() / 2, slopes.ravel()
 
-    bounds = [(0 if at in RISING and step != ALWAYS else None, None) for step in steps for at in [step[0]] * len(SIZES)]
+    def bound(rule):
+        if rule == ALWAYS:
+            return None, None
+        return (0 if rule[0] in RISING else None), (0 if rule[0] in FALLING else None)
+
+    bounds = [bound(rule) for rule in rules for _ in SIZES]
     found = minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", bounds=bounds).x.reshape(shape)
-    return [(step, weights) for step, weights in zip(steps, found) if np.abs(weights).max() >= 0.005]
+    return [(rule, weights) for rule, weights in zip(rules, found) if np.abs(weights).max() >= 0.005]
 
 
-def weighed(lines, weights):
+def answer_scores(lines, rules):
     features = np.array([one["answer"] for one in lines])
-    rows = above(features, [step for step, _ in weights])
-    return (rows @ np.array([of for _, of in weights]) * sizes(features)).sum(1)
+    rows = exceeded(features, [rule for rule, _ in rules])
+    return (rows @ np.array([of for _, of in rules]) * size_shares(features)).sum(1)
 
 
 def answered(title, lines, scores, bar):
-    """How often a prompt is answered that has an answer, by kind as often as KINDS says; and how often others are."""
-    for scene in SCENES:
-        of = [(one, score) for one, score in zip(lines, scores) if one["scene"] == scene]
-        shares = {}
-        for one, score in of:
-            kind = one["kind"] if one["memory_gold"] else "none"
-            shares.setdefault(kind, []).append(score >= bar)
-        shares = {kind: np.mean(of) for kind, of in shares.items()}
-        kinds = [kind for kind in KINDS if kind in shares and kind != "none"]
-        mean = sum(KINDS[kind] * shares[kind] for kind in kinds) / sum(KINDS[kind] for kind in kinds)
-        none = f", without an answer {shares['none']:.3f}" if "none" in shares else ""
-        other = f", in other words {shares['paraphrase']:.3f}"
-        print(f"{title}, {scene}: answered {mean:.3f}{other}{none}")
+    """Prints how often a prompt with an answer gets one, and one without gets nothing, by situation and group."""
+    rows = defaultdict(list)
+    for one, score in zip(lines, scores):
+        group = one["group"] if source(one) == "mix" else "sets"
+        rows[group, one["scene"]].append((one, score >= bar))
+    for (group, scene), of in sorted(rows.items()):
+        has = [shown for one, shown in of if one["memory_gold"] and "removed" not in scene]
+        helpful = [helps(one) == 1 for one, shown in of if shown]
+        silent = [not shown for one, shown in of if not one["memory_gold"] or "removed" in scene]
+        print(
+            f"{title}, {group}, {scene}: answered {np.mean(has) if has else 0:.3f}, "
+            f"first helps {np.mean(helpful) if helpful else 0:.3f}, silent {np.mean(silent) if silent else 0:.3f}"
+        )
 
 
-def beside_rows(question):
-    """Of the four memories behind the best: their features, how they stand beside the best, and whether they help."""
+def runner_up_rows(question):
+    """Returns the features of the memories after the best, compared with it, and whether each helps."""
     shown = range(1, min(SHOWN_MAX, len(question["memories"])))
-    rows = [[*question["memory_features"][at], *question["beside"][at]] for at in shown]
+    rows = [[*question["memory_features"][at], *question["runner_up"][at]] for at in shown]
     return rows, [question["memories"][at] in question["memory_gold"] for at in shown]
 
 
-def beside_weights(rows, helps):
-    """What tells memories that help from others, of those that stand behind the best: logistic."""
+def runner_up_weights(rows, helps):
+    """Learns weights that tell helpful runners-up from others: logistic."""
     spread = rows.std(0) + 1e-6
     spread[-1] = 1.0
     scaled = rows / spread
 
     def loss(weights):
         wrong, slope = logistic(scaled @ weights, helps)
-        return wrong.sum() + BESIDE_DECAY / 2 * weights @ weights, scaled.T @ slope + BESIDE_DECAY * weights
+        return wrong.sum() + RUNNER_UP_DECAY / 2 * weights @ weights, scaled.T @ slope + RUNNER_UP_DECAY * weights
 
     return minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B").x / spread
 
 
-def beside(lines, path):
+def runners_up(lines, path):
     questions = [one for one in lines if one["scene"] in ("whole", "few") and one["memory_gold"] and one["memories"]]
-    found = [beside_rows(one) for one in questions]
+    found = [runner_up_rows(one) for one in questions]
     groups = np.concatenate([[one["group"]] * len(helps) for one, (_, helps) in zip(questions, found)])
     rows = np.array([row for of, _ in found for row in of])
     helps = np.array([one for _, of in found for one in of], dtype=np.float64)
     scores = np.zeros(len(rows))
     for names in folds(sorted(set(groups))):
         out = np.isin(groups, list(names))
-        scores[out] = rows[out] @ beside_weights(rows[~out], helps[~out])
-    bar = np.quantile(scores[helps > 0], 1 - BESIDE_KEPT)
+        scores[out] = rows[out] @ runner_up_weights(rows[~out], helps[~out])
+    bar = np.quantile(scores[helps > 0], 1 - RUNNERS_UP_KEPT)
     shown = helps[scores >= bar]
-    print(f"beside the best, left out: {len(shown) / len(questions):.2f} a prompt, of which {shown.mean():.3f} help")
-    weights = beside_weights(rows, helps)
+    print(f"runners-up, left out: {len(shown) / len(questions):.2f} a prompt, of which {shown.mean():.3f} help")
+    weights = runner_up_weights(rows, helps)
     weights[-1] -= bar
     own = questions[0]["memory_features"].shape[1]
     listed = [f"{weight:.3f}" for weight in weights]
-    written(path, "OF_BESIDE", [f"    [{', '.join(part)}]," for part in (listed[:own], listed[own:])])
+    write_table(path, "OF_BESIDE", [f"    [{', '.join(part)}]," for part in (listed[:own], listed[own:])])
 
 
 def answers(lines, path):
-    beside(lines, path)
-    lines = [one for one in lines if one["scene"] in SCENES]
-    for one, worded in zip(lines, left_out_wording(lines)):
+    runners_up(lines, path)
+    lines = [one for one in lines if one["scene"] in SITUATIONS and one["memories"]]
+    own_sets = [one for one in lines if source(one) == "sets"]
+    for one, worded in zip(own_sets, left_out_wording(own_sets)):
         one["answer"][WORDED] = worded
-    groups = sorted({one["group"] for one in lines})
-    scores = np.zeros(len(lines))
-    for out in folds(groups):
-        weights = answer_weights([one for one in lines if one["group"] not in out])
-        own = [at for at, one in enumerate(lines) if one["group"] in out]
-        scores[own] = weighed([lines[at] for at in own], weights)
-    without = [score for one, score in zip(lines, scores) if one["scene"] == "whole" and not one["memory_gold"]]
-    bar = float(np.quantile(without, 1 - WRONG_MAX))
-    answered("left out", lines, scores, bar)
-    (always, start), *steps = answer_weights(lines)
-    print(f"bar {bar:.2f}, {len(steps)} steps")
-    steps = [(always, start - bar), *steps]
-    shown = [f"    ({at}, {edge:.3f}, [{few:.2f}, {some:.2f}, {many:.2f}])," for (at, edge), (few, some, many) in steps]
-    written(path, "OF_ANSWER", shown)
+    lenient = []
+    every = range(len(lines[0]["answer"]))
+    for table, foreign, used in (("OF_ANSWER", False, every), ("OF_FOREIGN_ANSWER", True, FOREIGN)):
+        # Prompts of other languages are few: all prompts tell what the words alone say.
+        train = [one for one in lines if foreign or not one["foreign"]]
+        judged = [at for at, one in enumerate(train) if one["foreign"] == foreign]
+        scores = np.zeros(len(train))
+        for out in group_folds(train):
+            rules = answer_rules([one for one in train if one["group"] not in out], used)
+            own = [at for at, one in enumerate(train) if one["group"] in out]
+            scores[own] = answer_scores([train[at] for at in own], rules)
+        own, scores = [train[at] for at in judged], scores[judged]
+        none = np.array([one["scene"] == "whole" and not one["memory_gold"] for one in own])
+        worth = prompt_weights(own)
+        wrongs = WRONG_STRICT[foreign], WRONG_LENIENT[foreign]
+        strict, low = (weighted_quantile(scores[none], worth[none], 1 - wrong) for wrong in wrongs)
+        answered(f"{table}, left out", own, scores, strict)
+        answered(f"{table}, explicit question, left out", own, scores, low)
+        (always, start), *rules = answer_rules(train, used)
+        print(f"{table}: strict {strict:.2f}, lenient {low:.2f}, {len(rules)} rules")
+        lenient.append(low - strict)
+        rules = [(always, start - strict), *rules]
+        shown = [f"    ({at}, {of:.3f}, [{few:.2f}, {some:.2f}, {many:.2f}])," for (at, of), (few, some, many) in rules]
+        write_table(path, table, shown)
+    write_table(path, "LENIENT_ANSWER_MIN", ["    " + ", ".join(f"{bar:.2f}" for bar in lenient) + ","])
+
+
+def weighted_quantile(values, weights, share):
+    """Returns the value below which a share of the weight lies."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(np.searchsorted(below, share), len(order) - 1)])
 
 
 def grams(prompt):
-    """The words of a prompt and each two that follow one another."""
+    """Returns the words of a prompt and each two that follow one another."""
     prompt = prompt.strip().replace("\u2019", "'").replace("\uff1f", "?")
     words = ["0" if word[0].isdigit() else word.lower() for word in WORDING_WORD.findall(prompt)[:WORDS_MAX]]
     return set(words).union(f"{a} {b}" for a, b in zip(["^"] + words, words + ["$"])) if words else set()
@@ -368,7 +451,7 @@ def wording_rows(prompts, known):
 
 
 def wording_weights(prompts):
-    """What words and pairs of words weigh that tell prompts of here from others: logistic, no weight too large."""
+    """Learns weights of words and pairs that tell prompts about this project from others: logistic, bounded."""
     texts, here = [prompt for _, prompt, _ in prompts], np.array([of_here for *_, of_here in prompts])
     seen = Counter(gram for text in texts for gram in grams(text))
     known = {gram: at for at, gram in enumerate(sorted(gram for gram in seen if seen[gram] >= WORDING_SEEN))}
@@ -393,7 +476,7 @@ def hashed(gram):
 
 
 def labelled():
-    """Prompts with their group and whether what is known here helps: pairs by number, and those of our sets."""
+    """Returns prompts with their group and whether a memory helps: pairs by number, and those of our sets."""
     found = []
     with open(PROMPTS, encoding="utf-8") as file:
         for at, line in enumerate(file):
@@ -413,7 +496,7 @@ def wording_of(prompts, weights):
 
 
 def left_out_wording(lines):
-    """How prompts of our sets are worded, by weights that were learnt without the set they are of."""
+    """Returns how prompts of our sets are worded, by weights that were learned without their set."""
     prompts, scores = labelled(), np.zeros(len(lines))
     groups = sorted({one["group"] for one in lines})
     for out in folds(groups):
@@ -433,7 +516,7 @@ def wordings(path):
         for (group, _, here), score in zip(left, wording_of([one[1] for one in left], weights)):
             right["of sets" if isinstance(group, str) else "of pairs"].append((score > 0) == (here > 0))
     for title, of in right.items():
-        print(f"{len(of)} prompts {title}, left out: {np.mean(of):.3f} told rightly")
+        print(f"{len(of)} prompts {title}, left out: {np.mean(of):.3f} right")
     known, weights = wording_weights(prompts)
     order = sorted(known, key=lambda gram: weights[known[gram]])
     print(f"{len(known)} words and pairs; least of here: {', '.join(order[:12])!r}; most: {', '.join(order[-12:])!r}")

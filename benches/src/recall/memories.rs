@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, RankOptions, Ranking, Threshold};
+use recall::{Corpus, EntryHit, RankOptions, Ranking, Threshold};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, read, share, text, texts};
@@ -20,25 +20,41 @@ const TOGETHER: usize = 7;
 /// Number of memories of a new user.
 const FEW: usize = 6;
 
+/// The options of a hook, of an explicit question, and without a threshold.
+pub(super) const STRICT: RankOptions =
+    RankOptions { limit: 5, threshold: Threshold::Strict, use_vectors: true };
+pub(super) const LENIENT: RankOptions = RankOptions { threshold: Threshold::Lenient, ..STRICT };
+pub(super) const FORCED: RankOptions = RankOptions { threshold: Threshold::None, ..STRICT };
+
 /// Memories, with prompts for them.
-struct PromptSet {
-    name: String,
-    memories: Vec<(MemoryPath, String)>,
-    prompts: Vec<Prompt>,
+pub(super) struct PromptSet {
+    pub(super) name: String,
+    pub(super) memories: Vec<(MemoryPath, String)>,
+    pub(super) prompts: Vec<Prompt>,
 }
 
-struct Prompt {
-    text: String,
-    kind: String,
+pub(super) struct Prompt {
+    pub(super) text: String,
+    pub(super) kind: String,
     /// The memories that help with it.
-    relevant: Vec<String>,
+    pub(super) relevant: Vec<String>,
     /// The memory that helps most.
     top: Option<String>,
+    /// The part of a memory's text that answers it.
+    pub(super) needle: Option<String>,
+}
+
+impl Prompt {
+    /// Checks whether a text of a memory answers the prompt.
+    pub(super) fn is_answered_by(&self, path: &str, text: &str) -> bool {
+        let has_needle = self.needle.as_ref().is_some_and(|needle| text.contains(needle));
+        has_needle && self.relevant.iter().any(|helpful| helpful == path)
+    }
 }
 
 impl PromptSet {
     /// Reads a set from two files. External prompts have their text in `query` instead of `prompt`.
-    fn read(name: &str, memories: &Path, prompts: &Path) -> anyhow::Result<Self> {
+    pub(super) fn read(name: &str, memories: &Path, prompts: &Path) -> anyhow::Result<Self> {
         let memory = |memory: &Value| -> anyhow::Result<_> {
             let path = MemoryPath::parse(text(memory, "path")?, Layout::Scoped)?;
             Ok((path, text(memory, "text")?.to_owned()))
@@ -49,6 +65,7 @@ impl PromptSet {
                 kind: text(prompt, "kind")?.to_owned(),
                 relevant: texts(prompt, "relevant"),
                 top: prompt["top"].as_str().map(str::to_owned),
+                needle: prompt["needle"].as_str().map(str::to_owned),
             })
         };
         Ok(Self {
@@ -58,13 +75,19 @@ impl PromptSet {
         })
     }
 
+    /// Returns the text of an entry.
+    pub(super) fn text_of(&self, hit: &EntryHit) -> Option<&str> {
+        let (_, text) = self.memories.iter().find(|(path, _)| *path == hit.path)?;
+        text.get(hit.range.clone())
+    }
+
     /// Returns whether a memory helps with a prompt.
-    fn helps((path, _): &(MemoryPath, String), prompt: &Prompt) -> bool {
+    pub(super) fn helps((path, _): &(MemoryPath, String), prompt: &Prompt) -> bool {
         prompt.relevant.contains(&path.to_string())
     }
 }
 
-fn corpus<'a>(memories: impl IntoIterator<Item = &'a (MemoryPath, String)>) -> Corpus {
+pub(super) fn corpus<'a>(memories: impl IntoIterator<Item = &'a (MemoryPath, String)>) -> Corpus {
     let mut corpus = Corpus::new(Screen::default());
     for (path, text) in memories {
         corpus.put(path, text, None);
@@ -94,8 +117,7 @@ struct RecallCounts {
 
 impl RecallCounts {
     fn add(&mut self, corpus: &Corpus, prompt: &Prompt) {
-        let (found, always) =
-            (paths(corpus, prompt, Threshold::Strict), paths(corpus, prompt, Threshold::None));
+        let (found, always) = (paths(corpus, prompt, &STRICT), paths(corpus, prompt, &FORCED));
         let helps = |path: &&String| prompt.relevant.contains(path);
         let within = |list: &[String]| share(list.iter().filter(helps).count(), &prompt.relevant);
         if prompt.relevant.is_empty() {
@@ -121,8 +143,7 @@ impl RecallCounts {
     /// Ranks a prompt in a corpus without the memories that help.
     fn add_without_helpful(&mut self, corpus: &Corpus, prompt: &Prompt) {
         self.without_helpful += 1.0;
-        self.without_helpful_nothing +=
-            as_rate(paths(corpus, prompt, Threshold::Strict).is_empty());
+        self.without_helpful_nothing += as_rate(paths(corpus, prompt, &STRICT).is_empty());
     }
 
     /// Returns the rows of the report.
@@ -153,13 +174,13 @@ impl RecallCounts {
     }
 }
 
-fn as_rate(is: bool) -> f64 {
+pub(super) fn as_rate(is: bool) -> f64 {
     f64::from(u8::from(is))
 }
 
-fn paths(corpus: &Corpus, prompt: &Prompt, threshold: Threshold) -> Vec<String> {
-    let hits = corpus.rank(&prompt.text, &RankOptions { threshold, ..RankOptions::default() });
-    hits.iter().map(|hit| hit.path.to_string()).collect()
+/// Returns the paths of the memories that a prompt gets.
+pub(super) fn paths(corpus: &Corpus, prompt: &Prompt, options: &RankOptions) -> Vec<String> {
+    corpus.rank(&prompt.text, options).iter().map(|hit| hit.path.to_string()).collect()
 }
 
 /// Ranks each prompt of a set that is not part of the project.
@@ -204,7 +225,7 @@ fn ask_each(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallC
                 let remaining =
                     corpus(set.memories.iter().filter(|memory| !PromptSet::helps(memory, prompt)));
                 sums.add_without_helpful(&remaining, prompt);
-                outputs.write(&features(set, prompt, &remaining, "bereft"))?;
+                outputs.write(&features(set, prompt, &remaining, "removed"))?;
             }
         }
     }
@@ -226,7 +247,7 @@ fn ask_few(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCo
             if !prompt.relevant.is_empty() {
                 let remaining = corpus(others.take(FEW));
                 sums.add_without_helpful(&remaining, prompt);
-                outputs.write(&features(set, prompt, &remaining, "few bereft"))?;
+                outputs.write(&features(set, prompt, &remaining, "few, removed"))?;
             }
         }
     }
@@ -257,6 +278,7 @@ fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<Rec
                     kind: prompt.kind.clone(),
                     relevant: prompt.relevant.iter().map(moved).collect(),
                     top: prompt.top.as_ref().map(moved),
+                    needle: None,
                 };
                 sums.add(&corpus, &prompt);
                 outputs.write(&features(set, &prompt, &corpus, "together"))?;
@@ -268,21 +290,29 @@ fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<Rec
 
 /// Returns the line of a prompt that `scripts/learn` reads. Only the situation `whole` has the features of entries;
 /// the others have what the decision to abstain needs.
-fn features(set: &PromptSet, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
-    let Ranking { entries, memories, runner_up: beside, answer } =
+pub(super) fn features(set: &PromptSet, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
+    let Ranking { entries, memories, runner_up, answer, is_foreign } =
         corpus.ranking(&prompt.text, &RankOptions::default());
     let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
     let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
     let mut line = json!({
         "group": set.name, "scene": scene, "kind": prompt.kind, "prompt": prompt.text,
-        "memory_gold": prompt.relevant, "top": prompt.top, "answer": answer.to_vec(), "memories": names,
+        "memory_gold": prompt.relevant, "top": prompt.top, "answer": answer.to_vec(), "foreign": is_foreign, "memories": names,
     });
     if ["whole", "few"].contains(&scene) {
-        line["beside"] = beside.iter().map(|of| of.to_vec()).collect();
+        line["runner_up"] = runner_up.iter().map(|of| of.to_vec()).collect();
         line["memory_features"] = memories.iter().map(|(.., of)| of.to_vec()).collect();
     }
     if scene == "whole" {
-        line["entries"] = entries.iter().map(|(hit, _)| hit.ordinal).collect();
+        let name = |hit: &EntryHit| format!("{}#{}", hit.path, hit.ordinal);
+        let answers = |hit: &EntryHit| {
+            set.text_of(hit).is_some_and(|text| prompt.is_answered_by(&hit.path.to_string(), text))
+        };
+        line["entries"] = entries.iter().map(|(hit, _)| name(hit)).collect();
+        if prompt.needle.is_some() {
+            let answering = entries.iter().filter(|(hit, _)| answers(hit));
+            line["gold"] = answering.map(|(hit, _)| name(hit)).collect();
+        }
         line["owners"] = entries.iter().map(|(hit, _)| owner(&hit.path)).collect();
         line["entry_features"] = entries.iter().map(|(_, of)| of.to_vec()).collect();
     }

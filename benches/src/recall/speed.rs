@@ -28,7 +28,7 @@ const WORDS: usize = 6_000;
 
 const BY_WORDS: RankOptions =
     RankOptions { limit: 5, threshold: Threshold::Strict, use_vectors: false };
-const BY_SENSE: RankOptions =
+const BY_VECTORS: RankOptions =
     RankOptions { limit: 5, threshold: Threshold::Strict, use_vectors: true };
 
 /// Measures ranking, loading and rebuilding.
@@ -53,13 +53,13 @@ pub(super) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
         }
         Ok(())
     };
-    let [words, sense, large_words, large_sense, loaded, built] = run_alternating(
+    let [words, vectors, large_words, large_vectors, loaded, built] = run_alternating(
         bench.passes,
         [
             &mut |times: &mut Times| ask(&small, &BY_WORDS, times),
-            &mut |times: &mut Times| ask(&small, &BY_SENSE, times),
+            &mut |times: &mut Times| ask(&small, &BY_VECTORS, times),
             &mut |times: &mut Times| ask(&large, &BY_WORDS, times),
-            &mut |times: &mut Times| ask(&large, &BY_SENSE, times),
+            &mut |times: &mut Times| ask(&large, &BY_VECTORS, times),
             &mut |times: &mut Times| load(&stored_small, times),
             &mut |times: &mut Times| {
                 drop(times.time(|| corpus(&middle)));
@@ -72,9 +72,10 @@ pub(super) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
     let lines = vec![
         ReportLine::calls("1,000 memories, by words", &words).target(p50(50)),
         tail.target(ReportTarget::P99(Duration::from_millis(1))),
-        ReportLine::calls("1,000 memories, by words and sense", &sense).target(p50(300)),
+        ReportLine::calls("1,000 memories, by words and vectors", &vectors).target(p50(300)),
         ReportLine::calls("100,000 entries, by words", &large_words).target(p50(1_000)),
-        ReportLine::calls("100,000 entries, by words and sense", &large_sense).target(p50(1_000)),
+        ReportLine::calls("100,000 entries, by words and vectors", &large_vectors)
+            .target(p50(1_000)),
         ReportLine::calls("1,000 memories, corpus loaded from disk", &loaded).target(p50(5_000)),
         ReportLine::calls("10,000 memories, corpus rebuilt", &built).target(p50(1_000_000)),
         size_line("1,000 memories, size of the stored corpus", &stored_small, small_text),

@@ -2,13 +2,14 @@
 //!
 //! A wrong memory costs more than none, and most prompts need none. The decision uses features of the prompt and of
 //! its best memory: coverage of the question, similarity of the texts, lead over the other memories.
-//! Learned rules (`weights::OF_ANSWER`) add up to a score; below zero, nothing is shown.
+//! Learned rules (`weights::OF_ANSWER`) add up to a score; below zero, nothing is shown. The vectors and the wording
+//! are English, so prompts in other languages have rules of their own, over the words that they share with a memory.
 
 use crate::corpus::Corpus;
 use crate::features::Coverage;
 use crate::prompt_classifier::{PROMPT_CLASS_LEN, PROMPT_CLASSES};
 use crate::query::PromptQuery;
-use crate::weights::{AnswerRule, OF_ANSWER};
+use crate::weights::{AnswerRule, OF_ANSWER, OF_FOREIGN_ANSWER};
 
 /// The match of one candidate memory, for comparison with the others.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +20,17 @@ pub(crate) struct CandidateMatch {
     pub(crate) text_similarity: [f32; 2],
     /// Similarity of its best entry, word by word.
     pub(crate) word_similarity: f32,
+}
+
+/// The match of a memory beyond its comparison with the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnMatch {
+    /// Share of the question that its best entry covers.
+    pub(crate) entry_share: f32,
+    /// Rarity of the identifiers of the prompt that it has.
+    pub(crate) identifiers: f32,
+    /// Share of the prompt that its header has.
+    pub(crate) header_share: f32,
 }
 
 /// Names of the features of the decision to answer, in the order of [`Ranking::answer`](crate::Ranking::answer).
@@ -35,7 +47,7 @@ pub const ANSWER_FEATURES: [&str; ANSWER_FEATURE_COUNT] = {
     }
     names
 };
-const MATCH_FEATURES: [&str; 13] = [
+const MATCH_FEATURES: [&str; 20] = [
     "coverage",
     "share covered",
     "coverage with similar words",
@@ -46,10 +58,20 @@ const MATCH_FEATURES: [&str; 13] = [
     "text similarity above the next",
     "text similarity above the others, in spreads",
     "score above the next",
+    "share covered by the best entry",
+    "identifiers covered",
+    "score",
+    "share covered by the header",
     "query words",
     "weight of the rarest word covered",
+    "weight of the rarest word not covered",
+    "share of the prompt that the corpus has",
+    "weight of the rarest unknown identifier",
     "memories",
 ];
+/// Number of features at the start of the list of which more never speaks against an answer.
+#[cfg(test)]
+const RISING: usize = 14;
 pub(crate) const ANSWER_FEATURE_COUNT: usize = MATCH_FEATURES.len() + PROMPT_CLASS_LEN;
 
 /// Index of the feature for the number of memories.
@@ -68,25 +90,29 @@ const QUERY_TERMS_MAX: usize = 4;
 /// Lower bound of the spread of text similarities.
 const SIMILARITY_SPREAD_MIN: f32 = 0.03;
 
-/// Returns the features of showing the first memory of `contexts`; the others are its competitors. `exact(i)` returns
-/// how well the first memory has word `i` of the query, from 0 to 1.
+/// Returns the features of showing the memory at `index` of `contexts`; the others are its competitors. `exact(i)`
+/// returns how well it has word `i` of the query, from 0 to 1.
 pub(crate) fn features(
     corpus: &Corpus,
     query: &PromptQuery,
-    contexts: &[CandidateMatch],
+    (contexts, index, own): (&[CandidateMatch], usize, OwnMatch),
     exact: impl Fn(usize) -> f32,
 ) -> [f32; ANSWER_FEATURE_COUNT] {
     let mut features = [0.0; ANSWER_FEATURE_COUNT];
     features[MATCH_FEATURES.len()..].copy_from_slice(&query.prompt_class);
-    let Some((first, others)) = contexts.split_first() else { return features };
-    let of_others = || others.iter().map(|other| other.text_similarity[1]);
-    let count = others.len().max(1) as f32;
+    let Some(first) = contexts.get(index) else { return features };
+    let others = || contexts.iter().enumerate().filter(|(other, _)| *other != index);
+    let of_others = || others().map(|(_, other)| other.text_similarity[1]);
+    let count = (contexts.len() - 1).max(1) as f32;
     let mean = of_others().sum::<f32>() / count;
     let spread =
         (of_others().map(|similarity| (similarity - mean).powi(2)).sum::<f32>() / count).sqrt();
-    let terms = query.terms.iter().enumerate();
-    let term_weights = terms.map(|(index, term)| term.answer_weight() * exact(index).min(1.0));
-    let lead = others.first().map_or(LEAD_MAX, |next| first.score - next.score);
+    let terms = || query.terms.iter().enumerate();
+    let covered = terms().map(|(index, term)| term.answer_weight() * exact(index).min(1.0));
+    let uncovered =
+        terms().map(|(index, term)| term.answer_weight() * (1.0 - exact(index).min(1.0)));
+    let unknown = query.terms.iter().filter(|term| term.is_identifier && term.stem.is_none());
+    let lead = others().next().map_or(LEAD_MAX, |(_, next)| first.score - next.score);
     // In the order of `MATCH_FEATURES`.
     let match_features = [
         first.coverage.exact.min(COVERAGE_MAX),
@@ -99,8 +125,15 @@ pub(crate) fn features(
         first.text_similarity[1] - of_others().fold(0.0, f32::max),
         (first.text_similarity[1] - mean) / (spread + SIMILARITY_SPREAD_MIN),
         lead.min(LEAD_MAX),
+        own.entry_share,
+        own.identifiers,
+        first.score,
+        own.header_share,
         query.terms.len().min(QUERY_TERMS_MAX) as f32,
-        term_weights.fold(0.0, f32::max),
+        covered.fold(0.0, f32::max),
+        uncovered.fold(0.0, f32::max),
+        query.known_share,
+        unknown.map(|term| term.share).fold(0.0, f32::max),
         (corpus.memories() as f32).ln_1p(),
     ];
     features[..MATCH_FEATURES.len()].copy_from_slice(&match_features);
@@ -108,9 +141,10 @@ pub(crate) fn features(
 }
 
 /// Returns the score of answering; below zero, nothing is shown.
-pub(crate) fn answer_score(features: &[f32; ANSWER_FEATURE_COUNT]) -> f32 {
+pub(crate) fn answer_score(features: &[f32; ANSWER_FEATURE_COUNT], is_foreign: bool) -> f32 {
+    let rules = if is_foreign { OF_FOREIGN_ANSWER } else { OF_ANSWER };
     let sizes = size_weights(features[MEMORIES]);
-    let applied = OF_ANSWER.iter().filter(|(feature, from, _)| features[*feature] > *from);
+    let applied = rules.iter().filter(|(feature, from, _)| features[*feature] > *from);
     let weighted = |(.., weights): &AnswerRule| {
         weights.iter().zip(sizes).map(|(weight, size)| weight * size).sum::<f32>()
     };
@@ -132,9 +166,9 @@ mod tests {
 
     #[test]
     fn features_of_a_good_match_never_lower_the_answer_score() {
-        for (feature, _, steps) in OF_ANSWER.iter().skip(1) {
+        for (feature, _, steps) in OF_ANSWER.iter().skip(1).chain(&OF_FOREIGN_ANSWER[1..]) {
             let name = ANSWER_FEATURES[*feature];
-            let rises = MATCH_FEATURES[..10].contains(&name) || name == PROMPT_CLASSES[0];
+            let rises = MATCH_FEATURES[..RISING].contains(&name) || name == PROMPT_CLASSES[0];
             assert!(!rises || steps.iter().all(|step| *step >= 0.0), "{name}");
             assert_ne!(name, "memories");
         }
@@ -156,6 +190,8 @@ mod tests {
 
     #[test]
     fn a_prompt_without_features_is_not_answered() {
-        assert!(answer_score(&[0.0; ANSWER_FEATURE_COUNT]) < 0.0);
+        for is_foreign in [false, true] {
+            assert!(answer_score(&[0.0; ANSWER_FEATURE_COUNT], is_foreign) < 0.0);
+        }
     }
 }

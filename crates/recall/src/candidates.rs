@@ -12,7 +12,7 @@ use crate::features::{
     CandidateRow, CandidateRows, LANES, LaneHits, NEIGHBOR_DISTANCE_MAX, RowGroup,
 };
 use crate::query::PromptQuery;
-use crate::terms::{Posting, to_u32};
+use crate::terms::{Likeness, Posting, to_u32};
 
 /// Maximum number of candidates, without their neighbors: with and without vectors.
 const CANDIDATES: usize = 96;
@@ -26,8 +26,6 @@ const POSTINGS_MAX: usize = 16_384;
 const SIMILAR_MEMORIES_MAX: usize = 8;
 pub(crate) const SIMILARITY_CORPUS_MAX: usize = 4_096;
 const SIMILAR_MEMORY_ENTRIES_MAX: usize = 16;
-/// Factor for each typo between a word and the term that it probably means.
-const TYPO_FACTOR: f32 = 0.8;
 /// Steps that squared similarities are rounded to, so that they can be summed in any order.
 const SIMILARITY_STEPS: f32 = 256.0;
 
@@ -44,6 +42,8 @@ pub(crate) struct TermMatch {
     pub(crate) exact: f32,
     /// Similarity in meaning.
     pub(crate) similarity: f32,
+    /// Whether the word is probably this term, misspelled.
+    pub(crate) is_typo: bool,
     /// Weight among all similar words. Rounded, so that sums do not depend on their order: the order of terms
     /// depends on which was added first.
     similarity_weight: f32,
@@ -53,7 +53,13 @@ impl TermMatch {
     fn new(term: u32, query_term: usize, exact: f32, similarity: f32) -> Self {
         let similarity_weight =
             (similarity * similarity * SIMILARITY_STEPS).round() / SIMILARITY_STEPS;
-        Self { term, query_term, exact, similarity, similarity_weight }
+        Self { term, query_term, exact, similarity, is_typo: false, similarity_weight }
+    }
+
+    /// Returns the match of a term that is like the word.
+    fn alike(term: u32, query_term: usize, likeness: Likeness) -> Self {
+        let Likeness { factor, is_typo } = likeness;
+        Self { is_typo, ..Self::new(term, query_term, factor, factor) }
     }
 }
 
@@ -113,16 +119,17 @@ pub(crate) fn match_terms(
         let exact = of.stem.and_then(|stem| corpus.terms.stem(stem));
         let members = exact.into_iter().flat_map(|stem| stem.term_ids.iter());
         matches.extend(members.map(|term| TermMatch::new(term, query_term, 1.0, 1.0)));
+        let forms = |stem: u32| corpus.terms.stems[stem as usize].term_ids.iter();
         if exact.is_none() {
-            for (term, typos) in corpus.terms.spelling_candidates(&of.word) {
-                let stem = corpus.terms.list[term as usize].stem;
-                let exactness =
-                    TYPO_FACTOR.powi(i32::try_from(typos).expect("a match has at most two typos"));
-                let forms = &corpus.terms.stems[stem as usize].term_ids;
-                matches.extend(
-                    forms.iter().map(|term| TermMatch::new(term, query_term, exactness, exactness)),
-                );
+            for (term, likeness) in corpus.terms.near_terms(&of.word) {
+                let forms = forms(corpus.terms.list[term as usize].stem);
+                matches.extend(forms.map(|term| TermMatch::alike(term, query_term, likeness)));
             }
+        }
+        for stem in corpus.terms.related_stems(&of.word, of.stem) {
+            let related =
+                forms(stem).map(|term| TermMatch::alike(term, query_term, Likeness::RELATED));
+            matches.extend(related);
         }
         if use_vectors {
             for &(term, near) in corpus.terms.similar_terms(&of.word).iter().take(SIMILAR_TERMS_MAX)
@@ -134,12 +141,20 @@ pub(crate) fn match_terms(
         }
     }
     matches.retain(|found| !corpus.terms.list[found.term as usize].postings.is_empty());
+    // Of two matches of a term and a word, the one by the word itself is kept, with the higher similarity.
     matches.sort_unstable_by(|a, b| {
-        (a.term, a.query_term)
-            .cmp(&(b.term, b.query_term))
-            .then(b.similarity.total_cmp(&a.similarity))
+        let order = (a.term, a.query_term).cmp(&(b.term, b.query_term));
+        let order = order.then(b.exact.total_cmp(&a.exact));
+        order.then(b.similarity.total_cmp(&a.similarity))
     });
-    matches.dedup_by_key(|found| (found.term, found.query_term));
+    matches.dedup_by(|other, kept| {
+        let is_same = (other.term, other.query_term) == (kept.term, kept.query_term);
+        if is_same {
+            kept.similarity = kept.similarity.max(other.similarity);
+            kept.similarity_weight = kept.similarity_weight.max(other.similarity_weight);
+        }
+        is_same
+    });
     matches
 }
 
@@ -308,6 +323,7 @@ impl Scratch {
                 row.has_match = header_matches || entry_matches;
             }
         }
+        rows.header_hits.extend_from_slice(&head);
         self.head = head;
     }
 
@@ -358,5 +374,5 @@ fn add_rows(corpus: &Corpus, positions: &[(u32, usize)], rows: &mut CandidateRow
         }
         next = end;
     }
-    rows.groups.push(RowGroup::new(memory, start..rows.list.len(), &rows.list));
+    rows.groups.push(RowGroup::new((memory, record), start..rows.list.len(), &rows.list));
 }

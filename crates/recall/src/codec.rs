@@ -22,7 +22,7 @@ use crate::terms::{dims, to_u32};
 use crate::words::{stem, words};
 
 /// Format version; changes whenever the meaning of the bytes changes.
-const MAGIC: &[u8; 4] = b"QRC3";
+const MAGIC: &[u8; 4] = b"QRC4";
 /// Size of the fingerprint, in bytes.
 const FINGERPRINT_BYTES: usize = 8;
 /// Size of the checksum, in bytes: a CRC-32 of the bytes after it.
@@ -37,7 +37,7 @@ const QUARTERS: f32 = 4.0;
 const RARITY_MAX: u8 = 16;
 /// Sample text whose words change when the rules of splitting text change.
 const PROBE: &str = "The Ships' sailed to_harbor toPort 3.5 on 2031-04-05: l'été, корабли в порту, 港に船が، سفن. \
-     Her son won't unanchor in the US";
+     Her son won't unanchor in the US. See src/tide.rs:88, v2.10, HTTPServer, HAL-22 and well-known 0x1F";
 
 /// Mounts; their index is their number in the bytes.
 const MOUNTS: [Mount; 4] = [

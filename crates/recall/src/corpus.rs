@@ -80,6 +80,8 @@ pub(crate) struct MemoryRecord {
     pub(crate) date: Option<Date>,
     /// Terms of its path, name and description; they match all of its entries.
     pub(crate) header_terms: Box<[(u32, f32)]>,
+    /// Whether the same few names stand before most of its entries.
+    pub(crate) is_conversation: bool,
     text_vector: OnceLock<Box<[i8]>>,
 }
 
@@ -170,14 +172,21 @@ impl Corpus {
             to_u32(self.memories.len() - 1)
         });
         let path_hash = path_hash(&path);
+        let is_conversation = is_conversation(&entries);
         let entries = entries.into_iter().enumerate();
         let entries = entries
             .map(|(ordinal, own)| self.insert_entry((id, path_hash, &head), to_u32(ordinal), own))
             .collect();
         self.by_path.insert(path.clone(), id);
         let text_vector = text_vector.map_or_else(OnceLock::new, OnceLock::from);
-        self.memories[id as usize] =
-            Some(MemoryRecord { path, entries, date, header_terms: head, text_vector });
+        self.memories[id as usize] = Some(MemoryRecord {
+            path,
+            entries,
+            date,
+            header_terms: head,
+            is_conversation,
+            text_vector,
+        });
     }
 
     /// Removes a memory. Returns whether it was in the corpus.
@@ -384,6 +393,19 @@ fn folders_and_file(path: &MemoryPath) -> (String, String) {
     let kinds = ["user", "feedback", "project", "reference"];
     let folders: Vec<&str> = folders.split('/').filter(|folder| !kinds.contains(folder)).collect();
     (folders.join(" "), file)
+}
+
+/// Checks whether entries are turns of a conversation: names stand before two thirds of them, and each on average
+/// before two.
+fn is_conversation(entries: &[EntryFields]) -> bool {
+    let mut subjects: Vec<&str> = entries.iter().filter_map(|own| own.subject.as_deref()).collect();
+    let named = subjects.len();
+    if named * 3 < entries.len() * 2 {
+        return false;
+    }
+    subjects.sort_unstable();
+    subjects.dedup();
+    named > 1 && named >= 2 * subjects.len()
 }
 
 /// Checks for a question mark at the end of a word. One inside a word is part of a web address.

@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use wide::f32x8 as Lane;
 
-use crate::corpus::{Corpus, IndexedEntry};
+use crate::corpus::{Corpus, IndexedEntry, MemoryRecord};
 use crate::embedder::cosine_similarity;
-use crate::query::PromptQuery;
+use crate::query::{PromptQuery, QueryTerm};
 
 /// Number of words of a question that are counted side by side.
 pub(crate) const LANES: usize = 8;
@@ -43,30 +43,33 @@ const TEXT_SIMILARITY_FLOOR: f32 = 0.5;
 /// Names of the features of an entry.
 pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "words",
-    "words near",
-    "words around",
-    "words far",
+    "words within 1 entry",
+    "words within 2 entries",
+    "words within 4 entries",
     "words of the memory",
-    "sense",
-    "sense around",
-    "sense far",
-    "sense of the memory",
-    "sense around, sharp",
-    "gist",
-    "gist of the memory",
-    "kindred words near",
-    "kindred words far",
+    "similar words",
+    "similar words within 2 entries",
+    "similar words within 4 entries",
+    "similar words of the memory",
+    "similar words within 2 entries, cubed",
+    "text similarity",
+    "text similarity of the memory",
+    "sum of similar words within 1 entry",
+    "sum of similar words within 4 entries",
     "subject",
-    "asks",
+    "asks a question",
     "after a question",
     "length",
     "time",
     "month",
     "day",
     "words of the question before",
-    "gist of the question before",
+    "text similarity of the question before",
+    "identifiers",
+    "rarest word",
+    "share of the prompt",
 ];
-pub(crate) const ENTRY: usize = 23;
+pub(crate) const ENTRY: usize = 26;
 /// Number of features at the start of the list that are divided by the largest value in the question.
 const SCALED: usize = 14;
 /// Indexes of the similarity features, by words and by texts.
@@ -80,6 +83,17 @@ pub(crate) const MONTH: usize = 19;
 const ASKS_QUESTION: usize = 15;
 const QUESTION_FEATURES: [usize; 2] = [0, 10];
 const AFTER_QUESTION: usize = 21;
+/// Indexes of the features that do not depend on the other entries. They are the rarity of the identifiers of the prompt
+/// that the entry has, that of its rarest word, and the share of the prompt that the entry has.
+const IDENTIFIERS: usize = 23;
+const RAREST_WORD: usize = 24;
+const PROMPT_SHARE: usize = 25;
+/// Own words beyond which an entry is not longer, as a logarithm: a few words say nothing, and many say no more than
+/// some.
+const LENGTH_LOG_MAX: f32 = 2.7;
+/// Weight of neighbors in memories that are no conversations, beside their weight in those. The items of a list are
+/// independent of each other.
+const NOTE_NEIGHBORS: f32 = 0.25;
 
 /// Names of the features of a memory.
 pub const MEMORY_FEATURES: [&str; MEMORY] = [
@@ -87,35 +101,44 @@ pub const MEMORY_FEATURES: [&str; MEMORY] = [
     "best three entries",
     "all entries",
     "words of the memory",
-    "sense of the memory",
+    "similar words of the memory",
     "month",
     "day",
     "words",
-    "words around",
-    "words far",
-    "sense",
-    "sense around",
-    "sense far",
-    "gist",
-    "gist of the memory",
+    "words within 2 entries",
+    "words within 4 entries",
+    "similar words",
+    "similar words within 2 entries",
+    "similar words within 4 entries",
+    "text similarity",
+    "text similarity of the memory",
     "entries",
     "rare words of the memory",
-    "rare sense of the memory",
-    "rare sense of the subject",
-    "kindred words of the memory",
-    "gist, little told",
-    "gist of the memory, little told",
-    "best entry, little told",
-    "words, little told",
-    "sense, little told",
-    "rare words of the memory, little told",
-    "rare sense of the memory, little told",
+    "rare similar words of the memory",
+    "rare similar words of the subject",
+    "sum of similar words of the memory",
+    "text similarity, low coverage",
+    "text similarity of the memory, low coverage",
+    "best entry, low coverage",
+    "words, low coverage",
+    "similar words, low coverage",
+    "rare words of the memory, low coverage",
+    "rare similar words of the memory, low coverage",
+    "identifiers",
+    "rarest word",
+    "share of the prompt in one entry",
+    "share of the prompt",
+    "share of the prompt in the header",
 ];
-pub(crate) const MEMORY: usize = 27;
+pub(crate) const MEMORY: usize = 32;
 /// Features that count when words cover little of the question; their weight falls with the number of entries. The
 /// first index, and the features that they are copies of.
 const FIRST_LOW_COVERAGE: usize = 20;
-const LOW_COVERAGE_FEATURES: [usize; MEMORY - FIRST_LOW_COVERAGE] = [13, 14, 0, 7, 10, 16, 17];
+const LOW_COVERAGE_FEATURES: [usize; 7] = [13, 14, 0, 7, 10, 16, 17];
+/// First index of the features that do not depend on how well the other memories match.
+const FIRST_ABSOLUTE: usize = FIRST_LOW_COVERAGE + LOW_COVERAGE_FEATURES.len();
+pub(crate) const MEMORY_IDENTIFIERS: usize = FIRST_ABSOLUTE;
+pub(crate) const HEADER_SHARE: usize = MEMORY - 1;
 /// Features of entries of which a memory has the maximum, in the memory's order from index 3.
 const MAXIMUM_FEATURES: [usize; 12] = [4, 8, 19, 20, 0, 2, 3, 5, 6, 7, 10, 11];
 
@@ -128,6 +151,14 @@ pub(crate) struct LaneHits {
     pub(crate) similar: Lane,
     /// Highest similarity of a word.
     pub(crate) nearest: Lane,
+}
+
+impl LaneHits {
+    /// Returns how well the text has each word, from 0 to 1. A word that is only like it, however often, is no more than
+    /// that.
+    fn has(&self) -> Lane {
+        self.exact.fast_min(self.nearest).fast_min(Lane::ONE)
+    }
 }
 
 /// A candidate entry.
@@ -152,6 +183,10 @@ pub(crate) struct RowGroup {
     rarity_scores: [f32; 4],
     /// Total length of the rows, in weighted words.
     length: f32,
+    /// Whether the memory is a conversation, where an entry and its neighbors belong together.
+    is_conversation: bool,
+    /// Share of the prompt that the memory's header has.
+    header_share: f32,
 }
 
 /// Sum of the matches of a memory's rows with a lane of words.
@@ -203,6 +238,8 @@ pub(crate) struct CandidateRows {
     pub(crate) groups: Vec<RowGroup>,
     /// Row by row, lane by lane.
     pub(crate) hits: Vec<LaneHits>,
+    /// Matches of the headers of the memories, group by group, lane by lane.
+    pub(crate) header_hits: Vec<LaneHits>,
     /// Number of lanes that the words of the question take.
     pub(crate) width: usize,
     /// Divisors of the normalized features.
@@ -225,9 +262,15 @@ impl CandidateRow {
 
 impl RowGroup {
     /// Returns the group of the rows of one memory.
-    pub(crate) fn new(memory: u32, rows: Range<usize>, list: &[CandidateRow]) -> Self {
+    pub(crate) fn new(
+        (memory, record): (u32, &MemoryRecord),
+        rows: Range<usize>,
+        list: &[CandidateRow],
+    ) -> Self {
         let length = list[rows.clone()].iter().map(|row| row.length).sum();
-        Self { memory, rows, rarity_scores: [0.0; 4], length }
+        let is_conversation = record.is_conversation;
+        let (rarity_scores, header_share) = ([0.0; 4], 0.0);
+        Self { memory, rows, rarity_scores, length, is_conversation, header_share }
     }
 }
 
@@ -236,6 +279,34 @@ struct TermWeights {
     by_lane: Vec<Lane>,
     shares: Vec<Lane>,
     total: f32,
+}
+
+/// Rarity of each word of the question, squared: of all words, and of those that are identifiers.
+struct TermRarity {
+    words: Vec<Lane>,
+    identifiers: Vec<Lane>,
+}
+
+impl TermRarity {
+    fn new(terms: &[QueryTerm]) -> Self {
+        let lanes = |of: &dyn Fn(&QueryTerm) -> f32| {
+            let rarity: Vec<f32> = terms.iter().map(of).collect();
+            rarity.chunks(LANES).map(Lane::from).collect()
+        };
+        let squared = |term: &QueryTerm| term.share * term.share;
+        Self {
+            words: lanes(&squared),
+            identifiers: lanes(&|term| as_number(term.is_identifier) * squared(term)),
+        }
+    }
+
+    /// Adds the features of the words of a lane that an entry has itself.
+    fn add_features(&self, lane: usize, has: Lane, share: f32, features: &mut [f32; ENTRY]) {
+        features[IDENTIFIERS] += (has * self.identifiers[lane]).reduce_add();
+        let rarest = (has * self.words[lane]).as_array().iter().copied().fold(0.0, f32::max);
+        features[RAREST_WORD] = features[RAREST_WORD].max(rarest);
+        features[PROMPT_SHARE] += share;
+    }
 }
 
 impl TermWeights {
@@ -302,6 +373,7 @@ impl CandidateRows {
         self.list.clear();
         self.groups.clear();
         self.hits.clear();
+        self.header_hits.clear();
         self
     }
 
@@ -314,6 +386,8 @@ impl CandidateRows {
         self.compute_rarity_scores(corpus, query.terms.len(), &sums);
         let weights = TermWeights::from_weights(query.terms.iter().map(|term| term.weight));
         let average = corpus.average_length();
+        let rarity = TermRarity::new(&query.terms);
+        self.compute_header_shares(&weights);
         for (index, group) in self.groups.iter().enumerate() {
             let record = corpus.memories[group.memory as usize].as_ref();
             let (month, day) = query.matches_date(record.and_then(|record| record.date));
@@ -332,8 +406,13 @@ impl CandidateRows {
                 let mut features = features;
                 let of_group = &sums[index * self.width..][..self.width];
                 for lane in (0..self.width).filter(|lane| of_group[*lane].has_match) {
-                    let around = self.neighborhood(&group.rows, row, lane);
+                    let around = self.neighborhood(group, row, lane);
                     self.add_word_features(row, lane, (&around, &weights, average), &mut features);
+                    let has = self.hits[row * self.width + lane].has();
+                    if has != Lane::ZERO {
+                        let share = weights.query_share(lane, has);
+                        rarity.add_features(lane, has, share, &mut features);
+                    }
                 }
                 if let Some(entry) = corpus.entries[self.list[row].entry as usize].as_ref() {
                     set_flags(corpus, query, entry, &mut features);
@@ -344,6 +423,15 @@ impl CandidateRows {
         }
         self.normalize(weights.total);
         self.add_question_features();
+    }
+
+    fn compute_header_shares(&mut self, weights: &TermWeights) {
+        let hits = self.header_hits.chunks_exact(self.width.max(1));
+        for (group, hits) in self.groups.iter_mut().zip(hits) {
+            let shares =
+                hits.iter().enumerate().map(|(lane, hits)| weights.query_share(lane, hits.has()));
+            group.header_share = shares.sum();
+        }
     }
 
     /// Adds the word features of one lane, for an entry and its neighbors.
@@ -378,7 +466,8 @@ impl CandidateRows {
             let follows = before.memory == after.memory && before.ordinal + 1 == after.ordinal;
             if follows && before.features[ASKS_QUESTION] > 0.0 {
                 let inherited = QUESTION_FEATURES.map(|feature| before.features[feature]);
-                self.list[row].features[AFTER_QUESTION..].copy_from_slice(&inherited);
+                let own = &mut self.list[row].features[AFTER_QUESTION..][..inherited.len()];
+                own.copy_from_slice(&inherited);
             }
         }
     }
@@ -441,8 +530,10 @@ impl CandidateRows {
     }
 
     /// Sums the matches of an entry and of those neighbors that are in `rows`.
-    fn neighborhood(&self, rows: &Range<usize>, row: usize, lane: usize) -> Neighborhood {
+    fn neighborhood(&self, group: &RowGroup, row: usize, lane: usize) -> Neighborhood {
         let mut around = Neighborhood::default();
+        let rows = &group.rows;
+        let neighbors = if group.is_conversation { 1.0 } else { NOTE_NEIGHBORS };
         let ordinal = self.list[row].ordinal as usize;
         for other in row.saturating_sub(NEIGHBOR_DISTANCE_MAX).max(rows.start)
             ..(row + NEIGHBOR_DISTANCE_MAX + 1).min(rows.end)
@@ -450,16 +541,20 @@ impl CandidateRows {
             let distance = ordinal.abs_diff(self.list[other].ordinal as usize);
             let Some(spread) = NEIGHBOR_WEIGHTS.get(distance) else { continue };
             let ring = DISTANCE_RINGS[distance];
+            let factor = if distance == 0 { 1.0 } else { neighbors };
+            let spread = factor * spread;
             around.lengths[ring] += spread * self.list[other].length;
             if !self.list[other].has_match {
                 continue;
             }
             let hits = &self.hits[other * self.width + lane];
-            let times = Lane::splat(*spread);
+            let times = Lane::splat(spread);
             around.counts[ring] += times * hits.exact;
             around.similar[ring.min(1)] += times * hits.similar;
-            around.near = around.near.fast_max(Lane::splat(FADE_NEAR[distance]) * hits.nearest);
-            around.far = around.far.fast_max(Lane::splat(FADE_FAR[distance]) * hits.nearest);
+            around.near =
+                around.near.fast_max(Lane::splat(factor * FADE_NEAR[distance]) * hits.nearest);
+            around.far =
+                around.far.fast_max(Lane::splat(factor * FADE_FAR[distance]) * hits.nearest);
         }
         around.accumulate();
         around
@@ -486,12 +581,12 @@ impl CandidateRows {
         self.list[group.rows.clone()].iter().map(|row| row.entry)
     }
 
-    /// Returns the largest count of a word in the rows of a memory, and the highest similarity to it.
+    /// Returns how well the best row of a memory has a word, from 0 to 1, and the highest similarity to it.
     pub(crate) fn best_match(&self, group: &RowGroup, word: usize) -> (f32, f32) {
         let rows = group.rows.clone().map(|row| &self.hits[row * self.width + word / LANES]);
         rows.fold((0.0, 0.0), |(same, near), hits| {
             let of = |lane: &Lane| lane.as_array()[word % LANES];
-            (of(&hits.exact).max(same), of(&hits.nearest).max(near))
+            (of(&hits.has()).max(same), of(&hits.nearest).max(near))
         })
     }
 
@@ -508,6 +603,21 @@ impl CandidateRows {
             coverage.similar_words += weight * similar.max(0.0);
         }
         coverage
+    }
+
+    /// Returns the share of the question that the best entry of a memory covers.
+    pub(crate) fn best_entry_share(&self, query: &PromptQuery, group: &RowGroup) -> f32 {
+        let total: f32 = query.terms.iter().map(QueryTerm::answer_weight).sum();
+        let of_row = |row: usize| {
+            let terms = query.terms.iter().enumerate();
+            let weights = terms.map(|(index, term)| {
+                let hits = &self.hits[row * self.width + index / LANES];
+                term.answer_weight() * hits.has().as_array()[index % LANES]
+            });
+            weights.sum::<f32>()
+        };
+        Coverage { total, ..Coverage::default() }
+            .share_of(group.rows.clone().map(of_row).fold(0.0, f32::max))
     }
 
     /// Returns the weight of the words that one memory has and another has not.
@@ -543,6 +653,7 @@ impl CandidateRows {
         &self,
         group: &RowGroup,
         scores: &[f32],
+        coverage: &Coverage,
         uncovered_share: f32,
     ) -> [f32; MEMORY] {
         let mut own: Vec<f32> = scores[group.rows.clone()].to_vec();
@@ -565,6 +676,14 @@ impl CandidateRows {
         for (feature, of) in (FIRST_LOW_COVERAGE..).zip(LOW_COVERAGE_FEATURES) {
             features[feature] = uncovered * features[of];
         }
+        let absolute = [
+            largest[IDENTIFIERS],
+            largest[RAREST_WORD],
+            largest[PROMPT_SHARE],
+            coverage.exact_share(),
+            group.header_share,
+        ];
+        features[FIRST_ABSOLUTE..].copy_from_slice(&absolute);
         features
     }
 }
@@ -583,7 +702,7 @@ fn set_flags(
     features[SUBJECT] = as_number(query.is_about(entry));
     features[ASKS_QUESTION] = as_number(entry.asks_question);
     features[16] = as_number(before.is_some_and(|before| before.asks_question));
-    features[17] = entry.own_words_log / 4.0;
+    features[17] = entry.own_words_log.min(LENGTH_LOG_MAX) / LENGTH_LOG_MAX;
     features[18] = as_number(query.asks_when && entry.has_time_word);
 }
 

@@ -1,7 +1,8 @@
 //! A prompt prepared for search: its words with weights, the dates it names, and the subjects it is about.
 //!
 //! Parsing depends on the corpus: a word weighs more the fewer entries have it, and a subject counts only if an
-//! entry begins with it. Stop words and the names of speakers are dropped. Very long prompts are cut.
+//! entry begins with it. Stop words and the names of speakers are dropped. Of a long prompt, the words that the corpus
+//! has are kept, the rarest first.
 
 use std::collections::HashSet;
 
@@ -14,8 +15,10 @@ use crate::prompt_classifier::{PROMPT_CLASS_LEN, classify_prompt};
 use crate::terms::TextVector;
 use crate::words::{MONTHS, Word, WordKind, is_foreign, words};
 
-/// Maximum number of words that a prompt is searched by; the rarest are used.
+/// Maximum number of words that a prompt is searched by.
 pub(crate) const WORDS_MAX: usize = 24;
+/// Maximum number of unknown words of a long prompt that are compared with the terms of the corpus.
+const UNKNOWN_WORDS_MAX: usize = 48;
 /// Number of entries from which a subject counts as a speaker, not as a topic.
 const SPEAKER_ENTRIES_MIN: usize = 8;
 
@@ -37,6 +40,8 @@ pub(crate) struct QueryTerm {
     pub(crate) share: f32,
     /// Rarity in the language, from 0 to 1.
     pub(crate) rarity: f32,
+    /// Whether the word is a number or a name that is not made of one word.
+    pub(crate) is_identifier: bool,
 }
 
 /// A month that is named, with a day and a year if the prompt has them.
@@ -56,6 +61,10 @@ pub(crate) struct PromptQuery {
     pub(crate) subjects: HashSet<Box<str>>,
     pub(crate) dates: Vec<NamedDate>,
     pub(crate) asks_when: bool,
+    /// Whether the prompt is in another language than that of the table.
+    pub(crate) is_foreign: bool,
+    /// Share of the prompt's words, by weight, that the corpus has.
+    pub(crate) known_share: f32,
     pub(crate) prompt_class: [f32; PROMPT_CLASS_LEN],
 }
 
@@ -98,10 +107,8 @@ impl PromptQuery {
         if terms.iter().any(|term| !speakers.contains(&term.word.text)) {
             terms.retain(|term| !speakers.contains(&term.word.text));
         }
-        if terms.len() > WORDS_MAX {
-            terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-            terms.truncate(WORDS_MAX);
-        }
+        let known_share = known_share(&terms);
+        keep_known_words(&mut terms, corpus);
         let texts: Vec<&str> = all.iter().map(|word| word.text.as_str()).collect();
         let asks_when = texts.first() == Some(&"when")
             || texts.contains(&"date")
@@ -113,7 +120,17 @@ impl PromptQuery {
         let text_vector = if use_vectors { sum.unit_vector() } else { Vec::new() };
         let dates = named_dates(prompt, &texts);
         let prompt_class = if use_vectors { classify_prompt(prompt) } else { Default::default() };
-        Self { text_vector, terms, subjects, dates, asks_when, prompt_class }
+        let is_foreign = foreign || is_mostly_foreign(&terms);
+        Self {
+            text_vector,
+            terms,
+            subjects,
+            dates,
+            asks_when,
+            is_foreign,
+            known_share,
+            prompt_class,
+        }
     }
 
     /// Checks whether the question names the subject of an entry.
@@ -150,8 +167,56 @@ impl QueryTerm {
             WordKind::Ordinary => corpus.terms.rarity_in_language(&word.text).unwrap_or(1.0),
             WordKind::Identifier | WordKind::Pair | WordKind::SmallPair => 1.0,
         };
-        Self { word: word.clone(), stem, weight: rare * small, share: share * small, rarity }
+        Self {
+            word: word.clone(),
+            stem: forms.and(stem),
+            weight: rare * small,
+            share: share * small,
+            rarity,
+            is_identifier: word.kind == WordKind::Identifier,
+        }
     }
+}
+
+/// Returns the share of words, by weight, that the corpus has.
+fn known_share(terms: &[QueryTerm]) -> f32 {
+    let of =
+        |terms: &mut dyn Iterator<Item = &QueryTerm>| terms.map(|term| term.share).sum::<f32>();
+    of(&mut terms.iter().filter(|term| term.stem.is_some())) / of(&mut terms.iter()).max(1.0)
+}
+
+/// Cuts the words of a long prompt: those that the corpus has come first, then those that it nearly has, and the
+/// rarest of each. A pasted log has many words that occur nowhere, and they say nothing.
+fn keep_known_words(terms: &mut Vec<QueryTerm>, corpus: &Corpus) {
+    if terms.len() <= WORDS_MAX {
+        return;
+    }
+    terms.sort_by(|a, b| {
+        let key = |term: &QueryTerm| term.stem.is_some();
+        key(b).cmp(&key(a)).then(b.weight.total_cmp(&a.weight))
+    });
+    let known = terms.iter().filter(|term| term.stem.is_some()).count();
+    if known < WORDS_MAX {
+        let mut unknown = terms.split_off(known);
+        // An identifier is hardly ever another one, nearly.
+        unknown.sort_by_key(|term| term.is_identifier);
+        let mut compared = 0;
+        unknown.sort_by_cached_key(|term| {
+            compared += 1;
+            let has_near =
+                compared <= UNKNOWN_WORDS_MAX && !corpus.terms.near_terms(&term.word).is_empty();
+            !has_near
+        });
+        terms.append(&mut unknown);
+    }
+    terms.truncate(WORDS_MAX);
+}
+
+/// Checks whether most words of a prompt are in a script that the table does not have.
+fn is_mostly_foreign(terms: &[QueryTerm]) -> bool {
+    let of_words = || terms.iter().filter(|term| !term.is_identifier);
+    let foreign = of_words().filter(|term| !term.word.text.is_ascii()).count();
+    foreign * 2 > of_words().count()
 }
 
 /// Returns the inverse document frequency of a word, as in BM25.
@@ -195,6 +260,33 @@ mod tests {
     fn check(prompt: &str, date: Date, expected: (bool, bool)) {
         let question = PromptQuery::parse(prompt, &Corpus::default(), true);
         assert_eq!(question.matches_date(Some(date)), expected, "{prompt}");
+    }
+
+    #[test]
+    fn a_long_prompt_is_searched_by_the_words_that_the_corpus_has() {
+        let mut corpus = Corpus::new(memory::screen::Screen::default());
+        let path =
+            memory::path::MemoryPath::parse("/memories/project/a.md", memory::path::Layout::Scoped);
+        corpus.put(&path.unwrap(), "- the ballast pump is slow\n", None);
+        let noise: Vec<String> = (0..60).map(|number| format!("zq{number}x")).collect();
+        let prompt = format!("{} balast {} pump", noise.join(" "), noise.join(";"));
+        let query = PromptQuery::parse(&prompt, &corpus, true);
+        let words: Vec<&str> = query.terms.iter().map(|term| term.word.text.as_str()).collect();
+        assert_eq!((words.len(), &words[..2]), (WORDS_MAX, &["pump", "balast"][..]));
+    }
+
+    #[test]
+    fn other_languages_are_detected_by_their_script_or_their_stop_words() {
+        let check = |prompt: &str, expected: bool| {
+            let query = PromptQuery::parse(prompt, &Corpus::default(), true);
+            assert_eq!(query.is_foreign, expected, "{prompt}");
+        };
+        check("where is the pier", false);
+        check("wo ist die Brücke und der Kai", true);
+        check("岸壁はどこですか", true);
+        check("где пристань", true);
+        check("HAL-22", false);
+        check("", false);
     }
 
     #[test]

@@ -12,13 +12,18 @@ use std::ops::Range;
 
 use memory::path::MemoryPath;
 
-use crate::abstain::{self, ANSWER_FEATURE_COUNT, CandidateMatch};
+use crate::abstain::{self, ANSWER_FEATURE_COUNT, CandidateMatch, OwnMatch};
 use crate::candidates::{self, TermMatch};
 use crate::corpus::Corpus;
 use crate::dense::DenseScores;
-use crate::features::{CandidateRows, Coverage, ENTRY, MEMORY, MONTH, RowGroup, SUBJECT};
+use crate::features::{
+    CandidateRows, Coverage, ENTRY, HEADER_SHARE, MEMORY, MEMORY_IDENTIFIERS, MONTH, RowGroup,
+    SUBJECT,
+};
 use crate::query::PromptQuery;
-use crate::weights::{OF_BESIDE, OF_ENTRY, OF_MEMORY, RUNNER_UP_LEN, dot_product};
+use crate::weights::{
+    LENIENT_ANSWER_MIN, OF_BESIDE, OF_ENTRY, OF_MEMORY, RUNNER_UP_LEN, dot_product,
+};
 
 /// Maximum number of entries of a memory that a hit shows.
 const HIT_ENTRIES_MAX: usize = 3;
@@ -36,13 +41,7 @@ const COVERAGE_SHARE_MIN: f32 = 0.25;
 const COVERAGE_FLOOR: f32 = 0.3;
 const SCORE_GAP_MAX: f32 = 2.0;
 
-/// Conditions for a memory that only has some relation to the question. Its answer score is at least the first, which
-/// is one chance in five, and it covers the share of the question, or one of its entries has the similarity. Measured
-/// on memories of other projects, this shows something for one unrelated prompt in five.
-const RELATED_SCORE_MIN: f32 = -1.4;
-const RELATED_SHARE_MIN: f32 = 0.2;
-const RELATED_SIMILARITY_MIN: f32 = 0.35;
-/// The same where vectors are not used: the coverage alone.
+/// Minimum coverage of a memory that only has some relation to the question, where vectors are not used.
 const RELATED_COVERAGE_MIN: f32 = 0.3;
 
 /// Factor from coverage to an answer score, where vectors are not used.
@@ -159,6 +158,8 @@ pub struct Ranking {
     pub runner_up: Vec<[f32; RUNNER_UP_LEN]>,
     /// Features of the decision whether to answer.
     pub answer: [f32; ANSWER_FEATURE_COUNT],
+    /// Whether the prompt is in another language than English, and so decided by other rules.
+    pub is_foreign: bool,
 }
 
 /// A prompt with its scored candidates.
@@ -254,7 +255,8 @@ impl Corpus {
             entries,
             memories: memories.collect(),
             runner_up,
-            answer: ranked.answer_features(self, &ranked.candidate_matches(), 0),
+            answer: ranked.answer_features(self, &ranked.contexts(), 0),
+            is_foreign: ranked.query.is_foreign,
         }
     }
 
@@ -276,7 +278,7 @@ impl Corpus {
         let groups = rows.groups.iter().zip(coverages);
         let mut memories: Vec<ScoredMemory> = groups
             .map(|(group, coverage)| {
-                let features = rows.memory_features(group, &scores, uncovered_share);
+                let features = rows.memory_features(group, &scores, &coverage, uncovered_share);
                 let score = dot_product(&features, &OF_MEMORY);
                 ScoredMemory {
                     group: group.clone(),
@@ -371,7 +373,7 @@ impl Corpus {
             let memory_word = self.terms.list[best.term as usize].word.to_string();
             reasons.push(if best.exact >= 1.0 {
                 Reason::ExactWord { query_word, memory_word }
-            } else if best.exact > 0.0 {
+            } else if best.is_typo {
                 Reason::Misspelled { query_word, memory_word }
             } else {
                 Reason::SimilarWord { query_word, memory_word, similarity: best.similarity }
@@ -417,8 +419,8 @@ impl<'a> RankedCandidates<'a> {
     /// more likely to help than one before it.
     fn assess(&mut self, corpus: &Corpus, options: &RankOptions) {
         let Some(best) = self.memories.first().cloned() else { return };
-        let matches = self.candidate_matches();
-        let best_answer_score = self.answer_score(corpus, &matches, 0);
+        let contexts = self.contexts();
+        let best_answer_score = self.answer_score(corpus, &contexts, 0);
         let mut answer_score = best_answer_score;
         for index in 0..options.limit.min(self.memories.len()) {
             let scored = &self.memories[index];
@@ -427,16 +429,18 @@ impl<'a> RankedCandidates<'a> {
             if !qualifies && options.threshold == Threshold::Strict {
                 continue;
             }
-            if index > 0 {
-                answer_score = answer_score.min(self.answer_score(corpus, &matches, index));
-            }
+            let own_score = match index {
+                0 => best_answer_score,
+                _ => self.answer_score(corpus, &contexts, index),
+            };
             let reached = if qualifies {
                 Threshold::Strict
-            } else if self.is_related(scored, answer_score) {
+            } else if self.is_related(scored, own_score) {
                 Threshold::Lenient
             } else {
                 continue;
             };
+            answer_score = answer_score.min(own_score);
             let scored = &mut self.memories[index];
             (scored.reached, scored.answer_score) = (reached, answer_score);
         }
@@ -447,10 +451,7 @@ impl<'a> RankedCandidates<'a> {
         if self.query.text_vector.is_empty() {
             return scored.coverage.combined() >= RELATED_COVERAGE_MIN;
         }
-        let covered = scored.coverage.share_of(scored.coverage.combined());
-        let ([of_entry, _], _) = self.rows.similarity(&scored.group);
-        answer_score >= RELATED_SCORE_MIN
-            && (covered >= RELATED_SHARE_MIN || of_entry >= RELATED_SIMILARITY_MIN)
+        answer_score >= LENIENT_ANSWER_MIN[usize::from(self.query.is_foreign)]
     }
 
     /// Checks whether a memory is shown beside the best.
@@ -480,17 +481,20 @@ impl<'a> RankedCandidates<'a> {
     }
 
     /// Returns the log-odds that the memory at `index` helps. If it is the best, zero is the strict threshold.
-    fn answer_score(&self, corpus: &Corpus, matches: &[CandidateMatch], index: usize) -> f32 {
+    fn answer_score(&self, corpus: &Corpus, contexts: &[CandidateMatch], index: usize) -> f32 {
         if self.query.text_vector.is_empty() {
             let coverage = self.memories.get(index).map_or(0.0, |of| of.coverage.combined());
             return COVERAGE_SLOPE * (coverage - COVERAGE_MIN);
         }
-        abstain::answer_score(&self.answer_features(corpus, matches, index))
+        abstain::answer_score(&self.answer_features(corpus, contexts, index), self.query.is_foreign)
     }
 
-    /// Returns the matches of all memories, best memory first.
-    fn candidate_matches(&self) -> Vec<CandidateMatch> {
-        let candidate_match = |scored: &ScoredMemory| {
+    /// Returns how each memory matches, for comparison with each other; nothing where vectors are not used.
+    fn contexts(&self) -> Vec<CandidateMatch> {
+        if self.query.text_vector.is_empty() {
+            return Vec::new();
+        }
+        let context = |scored: &ScoredMemory| {
             let (text_similarity, word_similarity) = self.rows.similarity(&scored.group);
             CandidateMatch {
                 coverage: scored.coverage,
@@ -499,25 +503,25 @@ impl<'a> RankedCandidates<'a> {
                 word_similarity,
             }
         };
-        self.memories.iter().map(candidate_match).collect()
+        self.memories.iter().map(context).collect()
     }
 
-    /// Returns the features of the decision whether to answer with the memory at `index`.
+    /// Returns the features of the decision whether to answer with the memory at `index`. `contexts` are those of all
+    /// memories.
     fn answer_features(
         &self,
         corpus: &Corpus,
-        matches: &[CandidateMatch],
+        contexts: &[CandidateMatch],
         index: usize,
     ) -> [f32; ANSWER_FEATURE_COUNT] {
-        let mut matches = matches.to_vec();
-        if let Some(first) = matches.get_mut(..=index) {
-            first.rotate_right(1);
-        }
-        let exact = |term| {
-            let group = self.memories.get(index).map(|scored| &scored.group);
-            group.map_or(0.0, |group| self.rows.best_match(group, term).0)
-        };
-        abstain::features(corpus, &self.query, &matches, exact)
+        let own = self.memories.get(index);
+        let exact = |term| own.map_or(0.0, |own| self.rows.best_match(&own.group, term).0);
+        let own_match = own.map_or_else(OwnMatch::default, |own| OwnMatch {
+            entry_share: self.rows.best_entry_share(&self.query, &own.group),
+            identifiers: own.features[MEMORY_IDENTIFIERS],
+            header_share: own.features[HEADER_SHARE],
+        });
+        abstain::features(corpus, &self.query, (contexts, index, own_match), exact)
     }
 }
 

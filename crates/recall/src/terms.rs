@@ -2,7 +2,8 @@
 //!
 //! A term is a word after folding; a stem joins the terms that are forms of one word. Terms are never removed: one
 //! without postings matches nothing. Word vectors are computed when they are first needed, and the similar terms of
-//! recent query words are cached. Misspelled words are matched by edit distance.
+//! recent query words are cached. Words of one root (`page`, `pagination`) are related, and unknown words match terms
+//! that begin alike or differ by a typo.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,6 +24,26 @@ const SATURATION: f32 = 1.2;
 const NEIGHBOR_SIMILARITY_MIN: f32 = 0.35;
 /// Number of words whose similar terms are cached.
 const NEIGHBORS_CACHED_MAX: usize = 1_024;
+/// Endings of stems that derive a word from another, without which the roots are compared. Snowball leaves them.
+const DERIVING_ENDINGS: [&str; 26] = [
+    "istr", "ment", "ship", "abil", "ibil", "less", "abl", "ibl", "anc", "enc", "ant", "ent",
+    "ess", "ful", "ifi", "ist", "ism", "ion", "at", "al", "er", "ic", "in", "iv", "iz", "ur",
+];
+/// Minimum length of a root, in letters.
+const ROOT_CHARS_MIN: usize = 3;
+/// Minimum length of a word that another may begin with (`config`, `configuration`), in characters; and of a hash.
+const PREFIX_CHARS_MIN: usize = 4;
+const HASH_PREFIX_CHARS_MIN: usize = 7;
+/// Minimum length of the beginning that two forms of a word share, in languages without a stemmer: in letters, and in
+/// tenths of the longer word.
+const SHARED_CHARS_MIN: usize = 5;
+const SHARED_TENTHS_MIN: usize = 7;
+/// Weight of a term by how it matches a word that it is not: for each typo, a shared beginning, a shared root, and the
+/// beginning of a hash.
+const TYPO_FACTOR: f32 = 0.8;
+const PREFIX_FACTOR: f32 = 0.5;
+const ROOT_FACTOR: f32 = 0.6;
+const HASH_FACTOR: f32 = 0.9;
 /// Minimum word lengths for one and for two typos, in characters.
 const ONE_TYPO_CHARS_MIN: usize = 4;
 const TWO_TYPOS_CHARS_MIN: usize = 8;
@@ -64,6 +85,8 @@ pub(crate) struct Stem {
     pub(crate) entries: usize,
     /// Number of the entry that was counted last, plus one; 0 for none.
     pub(crate) last_counted: u32,
+    /// Group of the stems with its root, if it has one.
+    root_group: Option<u32>,
 }
 
 /// Sorted term numbers. Most stems have only one.
@@ -104,6 +127,9 @@ pub(crate) struct Terms {
     pub(crate) stems: Vec<Stem>,
     ids: HashMap<Arc<str>, u32>,
     stem_ids: HashMap<Arc<str>, u32>,
+    /// Group of each root, and the stems of each group.
+    roots: HashMap<Box<str>, u32>,
+    root_groups: Vec<TermIds>,
     /// Embedding tokens of all terms.
     tokens: Vec<u32>,
     /// Vectors of all terms, for words and for texts; computed when they are first needed.
@@ -141,7 +167,11 @@ impl Terms {
     /// Adds a new stem.
     pub(crate) fn add_stem(&mut self, word: &Arc<str>, root: &str) -> u32 {
         let id = to_u32(self.stems.len());
-        self.stems.push(Stem::default());
+        let root_group = root_of(root).map(|root| self.root_group(root));
+        if let Some(group) = root_group {
+            self.root_groups[group as usize].push(id);
+        }
+        self.stems.push(Stem { root_group, ..Stem::default() });
         let root = if root == &**word { Arc::clone(word) } else { root.into() };
         self.stem_ids.insert(root, id);
         id
@@ -262,38 +292,148 @@ impl Terms {
         near.into()
     }
 
-    /// Returns the terms that a misspelled word may mean, each with its number of typos.
-    pub(crate) fn spelling_candidates(&self, word: &Word) -> Vec<(u32, usize)> {
+    /// Returns the group of a root, and adds it if it is new.
+    fn root_group(&mut self, root: &str) -> u32 {
+        if let Some(group) = self.roots.get(root) {
+            return *group;
+        }
+        let group = to_u32(self.root_groups.len());
+        self.root_groups.push(TermIds::default());
+        self.roots.insert(root.into(), group);
+        group
+    }
+
+    /// Returns the stems that have the root of a word and are other words, unless the table knows both: then it says
+    /// how similar they are. `own` is the stem of the word, if the corpus has it.
+    pub(crate) fn related_stems(&self, word: &Word, own: Option<u32>) -> impl Iterator<Item = u32> {
+        let group = match own {
+            Some(own) => self.stems[own as usize].root_group,
+            None if word.kind == WordKind::Ordinary => {
+                root_of(&stem(&word.text)).and_then(|root| self.roots.get(root)).copied()
+            }
+            None => None,
+        };
+        let related = group.into_iter().flat_map(|group| self.root_groups[group as usize].iter());
+        related.filter(move |other| {
+            let first = || self.stems[*other as usize].term_ids.first;
+            let is_known = || first().is_some_and(|term| self.is_in_table(term));
+            Some(*other) != own && !(is_known() && is_in_table(&word.text))
+        })
+    }
+
+    /// Returns the terms that an unknown word may mean, each with its weight: those that it is probably a typo of, or
+    /// else those that begin alike.
+    pub(crate) fn near_terms(&self, word: &Word) -> Vec<(u32, Likeness)> {
         let chars: Vec<char> = word.text.chars().collect();
+        if chars.len() < PREFIX_CHARS_MIN
+            || matches!(word.kind, WordKind::Pair | WordKind::SmallPair)
+        {
+            return Vec::new();
+        }
+        if word.kind == WordKind::Identifier || !chars.iter().all(|c| c.is_alphabetic()) {
+            return self.hash_prefixes(&word.text);
+        }
+        let is_known = is_in_table(&word.text);
         let typos_max = match chars.len() {
+            _ if is_known => 0,
             TWO_TYPOS_CHARS_MIN.. => 2,
             ONE_TYPO_CHARS_MIN.. => 1,
             _ => 0,
         };
-        let is_word = word.kind == WordKind::Ordinary && chars.iter().all(|c| c.is_alphabetic());
-        if typos_max == 0
-            || !is_word
-            || embedding_table().is_some_and(|t| t.rarity(&word.text).is_some())
-        {
+        let own = letter_mask(&word.text);
+        let likely = self
+            .list
+            .iter()
+            .enumerate()
+            .filter(|(_, term)| term.word.starts_with(chars[0]) && !term.postings.is_empty());
+        let mut typos: Vec<(u32, usize)> = Vec::new();
+        let mut alike: Vec<(u32, Likeness)> = Vec::new();
+        for (id, term) in likely {
+            let may_be_typo = typos_max > 0
+                && term.chars.abs_diff(chars.len()) <= typos_max
+                && (term.letter_mask ^ own).count_ones() as usize <= 2 * typos_max;
+            if may_be_typo {
+                let count = strsim::osa_distance(&word.text, &term.word);
+                if count <= typos_max {
+                    typos.push((to_u32(id), count));
+                }
+            }
+            let is_known = || is_known && self.is_in_table(to_u32(id));
+            if begins_alike(&word.text, chars.len(), term, is_known) {
+                alike.push((to_u32(id), Likeness { factor: PREFIX_FACTOR, is_typo: false }));
+            }
+        }
+        let least = typos.iter().map(|(_, count)| *count).min();
+        typos.retain(|(_, count)| Some(*count) == least);
+        alike.retain(|(id, _)| typos.iter().all(|(typo, _)| typo != id));
+        let factor =
+            |count| TYPO_FACTOR.powi(i32::try_from(count).expect("a match has at most two typos"));
+        let typos = typos.into_iter();
+        let typos =
+            typos.map(|(id, count)| (id, Likeness { factor: factor(count), is_typo: true }));
+        typos.chain(alike).collect()
+    }
+
+    /// Returns the terms that are the same hash as a word, one of them shortened.
+    fn hash_prefixes(&self, word: &str) -> Vec<(u32, Likeness)> {
+        let is_hash = |word: &str| {
+            word.len() >= HASH_PREFIX_CHARS_MIN && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        if !is_hash(word) {
             return Vec::new();
         }
-        let own = letter_mask(&word.text);
-        let likely = self.list.iter().enumerate().filter(|(_, term)| {
-            term.chars.abs_diff(chars.len()) <= typos_max
-                && (term.letter_mask ^ own).count_ones() as usize <= 2 * typos_max
-                && term.word.starts_with(chars[0])
-                && !term.postings.is_empty()
+        let terms = self.list.iter().enumerate().filter(|(_, term)| {
+            let is_same = term.word.starts_with(word) || word.starts_with(&*term.word);
+            is_same && is_hash(&term.word) && !term.postings.is_empty()
         });
-        let mut matches: Vec<(u32, usize)> = likely
-            .filter_map(|(id, term)| {
-                let typos = strsim::osa_distance(&word.text, &term.word);
-                (typos <= typos_max).then(|| (to_u32(id), typos))
-            })
-            .collect();
-        let least = matches.iter().map(|(_, typos)| *typos).min();
-        matches.retain(|(_, typos)| Some(*typos) == least);
-        matches
+        let likeness = Likeness { factor: HASH_FACTOR, is_typo: false };
+        terms.map(|(id, _)| (to_u32(id), likeness)).collect()
     }
+
+    /// Checks whether a term is a single token of the table.
+    fn is_in_table(&self, term: u32) -> bool {
+        self.list[term as usize].tokens.len() == 1
+    }
+}
+
+/// The likeness of a term and a word that it is not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Likeness {
+    /// Weight as the word itself, below 1.
+    pub(crate) factor: f32,
+    pub(crate) is_typo: bool,
+}
+
+impl Likeness {
+    /// A word of the same root.
+    pub(crate) const RELATED: Self = Self { factor: ROOT_FACTOR, is_typo: false };
+}
+
+fn is_in_table(word: &str) -> bool {
+    embedding_table().is_some_and(|table| table.rarity(word).is_some())
+}
+
+/// Checks whether a term and a word are probably forms of one word, by their beginnings. `are_known` tells whether the
+/// table knows both.
+fn begins_alike(word: &str, chars: usize, term: &Term, are_known: impl Fn() -> bool) -> bool {
+    let (short, long) = (chars.min(term.chars), chars.max(term.chars));
+    if short < PREFIX_CHARS_MIN || short == long && word == &*term.word {
+        return false;
+    }
+    let pairs = word.chars().zip(term.word.chars());
+    let shared = pairs.take_while(|(one, other)| one == other).count();
+    let is_form = shared >= SHARED_CHARS_MIN && shared * 10 >= long * SHARED_TENTHS_MIN;
+    (shared == short || is_form) && term.word.chars().all(char::is_alphabetic) && !are_known()
+}
+
+/// Returns the root of a stem: without an ending that derives a word; `None` if it is too short or not English.
+fn root_of(stem: &str) -> Option<&str> {
+    let is_word = stem.bytes().all(|byte| byte.is_ascii_lowercase());
+    (is_word && stem.len() >= ROOT_CHARS_MIN).then_some(())?;
+    let bare = stem.strip_suffix('e').filter(|bare| bare.len() >= ROOT_CHARS_MIN).unwrap_or(stem);
+    let long_enough = |root: &&str| root.len() >= ROOT_CHARS_MIN;
+    let root = DERIVING_ENDINGS.iter().filter_map(|ending| bare.strip_suffix(ending));
+    Some(root.filter(|root| long_enough(root)).min_by_key(|root| root.len()).unwrap_or(bare))
 }
 
 /// Sum of the vectors of a text's words, weighted by rarity. Integers, so that the order of the words makes no
@@ -353,4 +493,45 @@ pub(crate) fn to_u32(count: usize) -> u32 {
 /// Returns a mask with one bit for each of a word's characters, modulo 32.
 fn letter_mask(word: &str) -> u32 {
     word.chars().fold(0, |letters, c| letters | 1 << (u32::from(c) % 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::words;
+
+    fn check(prompt: &str, term: &str, expected: bool) {
+        let mut terms = Terms::default();
+        let id = terms.add(&words(term).pop().unwrap());
+        terms.list[id as usize].postings.push(Posting::new(0, 1.0));
+        let word = words(prompt).pop().unwrap();
+        let is_related = terms.related_stems(&word, None).next().is_some();
+        let is_near = terms.near_terms(&word).iter().any(|(near, _)| *near == id);
+        assert_eq!(is_related || is_near, expected, "{prompt}, {term}");
+    }
+
+    #[test]
+    fn words_of_one_root_are_related() {
+        check("page", "pagination", true);
+        check("pagination", "page", true);
+        check("configuration", "config", true);
+        check("auth", "authentication", true);
+        check("repo", "repository", true);
+        check("pier", "pierced", cfg!(not(feature = "embedder")));
+    }
+
+    #[test]
+    fn forms_of_a_word_in_other_languages_are_alike() {
+        check("kaavioissa", "kaavioista", true);
+        check("schiffen", "schiffes", true);
+        check("пристанями", "пристанях", true);
+    }
+
+    #[test]
+    fn identifiers_are_alike_only_as_shortened_hashes() {
+        check("4f2a91c", "4f2a91c0d94a7f33", true);
+        check("4f2a91c", "4f2a19c", false);
+        check("8447", "8448", false);
+        check("HAL-2241", "HAL-2242", false);
+    }
 }

