@@ -4,8 +4,8 @@
 //! into numbers; the weights of `weights` turn those into scores. `abstain` decides whether the best memory is good
 //! enough to be shown at all. This module joins the steps and decides which runners-up are shown beside the best.
 //!
-//! There are two thresholds ([`Threshold`]): a high one for memories that are shown unasked, and a low one for the
-//! answer to an explicit question, which says of each memory whether it only fits weakly.
+//! There are two thresholds ([`Threshold`]). Memories that are shown unasked need the strict one. The answer to an
+//! explicit question has all that reach the lenient one, and marks those below the strict one as weak.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -50,13 +50,13 @@ const COVERAGE_SLOPE: f32 = 6.0;
 /// Highest confidence of a weak hit. A hit that is not weak has at least 0.5.
 const WEAK_CONFIDENCE_MAX: f32 = 0.49;
 
-/// How well a memory must fit the prompt to be returned.
+/// The quality of a match that a memory needs to be returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Threshold {
     /// Every candidate is returned, whether it fits or not.
     None,
-    /// The memory has some relation to the prompt. For explicit questions: the reader judges, and is told which hits
-    /// are weak.
+    /// The memory has some relation to the prompt. For explicit questions: the reader judges, and weak hits are
+    /// marked.
     Lenient,
     /// The memory clearly helps. For memories that are shown unasked: a wrong one costs more than none.
     Strict,
@@ -67,7 +67,7 @@ pub enum Threshold {
 pub struct RankOptions {
     /// Maximum number of hits.
     pub limit: usize,
-    /// How well a hit must fit.
+    /// The quality of a match that a hit needs.
     pub threshold: Threshold,
     /// Whether words of similar meaning count, besides the words themselves.
     pub use_vectors: bool,
