@@ -1,0 +1,157 @@
+//! `lukasa` as a process from its start to its end: commands, and hooks of an agent.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::store::{self, Store};
+use super::{Door, DoorTimes, Side};
+use crate::report::ReportTarget;
+use crate::stdio;
+
+/// Calls of each command and hook in a pass.
+const CALLS: usize = 5;
+const COMMAND_MAX: ReportTarget = ReportTarget::P50(Duration::from_millis(50));
+const HOOK_MAX: ReportTarget = ReportTarget::P50(Duration::from_millis(30));
+const HOOK_WITH_DAEMON_MAX: ReportTarget = ReportTarget::P50(Duration::from_millis(10));
+
+const EMPTY: Door = Door { name: "empty process", target: None };
+const LS: Door = Door { name: "`lukasa ls`", target: Some(COMMAND_MAX) };
+const RECALL: Door = Door { name: "`lukasa recall`", target: Some(COMMAND_MAX) };
+const CONTEXT: Door = Door { name: "`lukasa context`", target: Some(COMMAND_MAX) };
+const GREP: Door = Door { name: "`lukasa grep`", target: Some(COMMAND_MAX) };
+
+/// The hooks of an agent, as rows name them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HookDoors {
+    session_start: Door,
+    user_prompt: Door,
+    tool_use: Door,
+}
+
+const HOOKS_ALONE: HookDoors = HookDoors {
+    session_start: Door { name: "hook `session-start`, no daemon", target: Some(HOOK_MAX) },
+    user_prompt: Door { name: "hook `user-prompt`, no daemon", target: Some(HOOK_MAX) },
+    tool_use: Door { name: "hook `post-tool-use`, no daemon", target: Some(HOOK_MAX) },
+};
+
+/// The hooks beside a daemon.
+pub(super) const HOOKS_WITH_DAEMON: HookDoors = HookDoors {
+    session_start: Door {
+        name: "hook `session-start`, with a daemon",
+        target: Some(HOOK_WITH_DAEMON_MAX),
+    },
+    user_prompt: Door {
+        name: "hook `user-prompt`, with a daemon",
+        target: Some(HOOK_WITH_DAEMON_MAX),
+    },
+    tool_use: Door {
+        name: "hook `post-tool-use`, with a daemon",
+        target: Some(HOOK_WITH_DAEMON_MAX),
+    },
+};
+
+/// Commands and hooks for one store, without a daemon.
+pub(super) struct CommandSide<'a> {
+    store: &'a Store,
+    hooks: HookSessions<'a>,
+}
+
+impl<'a> CommandSide<'a> {
+    pub(super) const fn new(store: &'a Store) -> Self {
+        Self { store, hooks: HookSessions::new(store) }
+    }
+}
+
+impl Side for CommandSide<'_> {
+    fn label(&self) -> &str {
+        self.store.size.label
+    }
+
+    fn has_targets(&self) -> bool {
+        self.store.size.has_targets
+    }
+
+    fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()> {
+        let asked = self.store.asked.iter().zip(&self.store.prompts);
+        for (&number, prompt) in asked.take(CALLS) {
+            let code = store::code(number);
+            for (door, arguments) in [
+                (LS, ["ls"].as_slice()),
+                (RECALL, &["recall", prompt]),
+                (CONTEXT, &["context"]),
+                (GREP, &["grep", &code]),
+            ] {
+                let mut command = self.store.command(arguments);
+                let printed = times.time(door, || run_to_end(&mut command, ""))?;
+                anyhow::ensure!(!printed.is_empty(), "{command:?} printed nothing");
+            }
+        }
+        self.hooks.pass(HOOKS_ALONE, times)
+    }
+}
+
+/// A program that reads its input and ends, the least that a process costs.
+pub(super) struct EmptyProcess;
+
+impl Side for EmptyProcess {
+    fn label(&self) -> &'static str {
+        ""
+    }
+
+    fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()> {
+        for _ in 0..CALLS {
+            let mut command = stdio::echo_server(1)?;
+            times.time(EMPTY, || run_to_end(&mut command, ""))?;
+        }
+        Ok(())
+    }
+}
+
+/// An agent that calls hooks, each in a session of its own, because a session is shown a memory once.
+pub(super) struct HookSessions<'a> {
+    store: &'a Store,
+    sessions: usize,
+}
+
+impl<'a> HookSessions<'a> {
+    pub(super) const fn new(store: &'a Store) -> Self {
+        Self { store, sessions: 0 }
+    }
+
+    pub(super) fn pass(&mut self, doors: HookDoors, times: &mut DoorTimes) -> anyhow::Result<()> {
+        for index in 0..CALLS {
+            let prompt = &self.store.prompts[index % self.store.prompts.len()];
+            self.sessions += 1;
+            for (door, word, name, answers) in [
+                (doors.session_start, "session-start", "SessionStart", true),
+                (doors.user_prompt, "user-prompt", "UserPromptSubmit", true),
+                (doors.tool_use, "post-tool-use", "PostToolUse", false),
+            ] {
+                let input = json!({
+                    "session_id": format!("bench-{}", self.sessions), "cwd": self.store.checkout,
+                    "hook_event_name": name, "source": "startup", "prompt": prompt,
+                    "tool_name": "Bash", "tool_response": "x".repeat(2_000),
+                })
+                .to_string();
+                let mut command = self.store.command(&["hook", word, "--agent", "claude-code"]);
+                let answer = times.time(door, || run_to_end(&mut command, &input))?;
+                anyhow::ensure!(answer.is_empty() != answers, "hook {word} printed {answer:?}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a process to its end with `stdin` as its input; returns its output.
+pub(super) fn run_to_end(command: &mut Command, stdin: &str) -> anyhow::Result<String> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+    child.stdin.take().context("the child has no input")?.write_all(stdin.as_bytes())?;
+    let output = child.wait_with_output()?;
+    anyhow::ensure!(output.status.success(), "{command:?} failed: {}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
