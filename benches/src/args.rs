@@ -50,6 +50,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", env = "LUKASA_TEST_NODE_MODULES")]
     pub(crate) node_modules: Option<PathBuf>,
 
+    /// The program basic-memory of the Python package of that name
+    #[arg(long, value_name = "FILE", env = "LUKASA_TEST_BASIC_MEMORY")]
+    pub(crate) basic_memory: Option<PathBuf>,
+
     /// A Python that has the package anthropic
     #[arg(long, value_name = "FILE", env = "LUKASA_TEST_PYTHON")]
     pub(crate) python: Option<PathBuf>,
@@ -78,7 +82,7 @@ pub(crate) struct Args {
 /// A subject that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
-    /// MCP, HTTP, command line and hooks with stores of several sizes, beside npm's server-memory
+    /// MCP, HTTP, command line and hooks with stores of several sizes, beside other memory servers
     Doors,
     /// The size of the program
     Size,
@@ -116,7 +120,8 @@ impl Args {
             "there is no `{}`: run `cargo xtask bench`, which builds it, or give --lukasa",
             lukasa.display()
         );
-        Ok(lukasa)
+        // Commands run in other folders.
+        Ok(std::fs::canonicalize(lukasa)?)
     }
 }
 

@@ -12,7 +12,8 @@ mod store;
 use std::path::Path;
 use std::time::Duration;
 
-use self::store::{SIZES, Store};
+use self::store::{SIZES, Store, StoreSize};
+use crate::AddSection;
 use crate::args::{Args, BenchConfig};
 use crate::measure::{Times, turns};
 use crate::report::{ReportLine, ReportTarget, Section};
@@ -73,13 +74,8 @@ impl DoorTimes {
 
 /// A program with a store of one size.
 trait Side {
-    /// The size of the store, as rows name it.
-    fn label(&self) -> &str;
-
-    /// Whether targets other than for growth hold for this size.
-    fn has_targets(&self) -> bool {
-        false
-    }
+    /// The size of the store; none for a program without a store.
+    fn size(&self) -> Option<StoreSize>;
 
     /// Calls each door some times.
     fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()>;
@@ -90,19 +86,17 @@ trait Side {
     }
 }
 
-/// Measures all doors.
-pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Vec<Section>> {
+/// Measures all doors, section by section.
+pub(crate) fn measure(bench: &BenchConfig, args: &Args, add: AddSection<'_>) -> anyhow::Result<()> {
     let lukasa = args.lukasa()?;
     let stores: Vec<Store> = SIZES
         .into_iter()
         .map(|size| Store::create(&lukasa, &bench.dir.join("doors").join(size.label), size))
         .collect::<Result<_, _>>()?;
-    Ok(vec![
-        preparation(&stores),
-        mcp_section(bench, args, &stores)?,
-        process_section(bench, &stores)?,
-        http_section(bench, &lukasa, &stores)?,
-    ])
+    add(preparation(&stores))?;
+    add(mcp_section(bench, args, &stores)?)?;
+    add(process_section(bench, &stores)?)?;
+    add(http_section(bench, &lukasa, &stores)?)
 }
 
 fn preparation(stores: &[Store]) -> Section {
@@ -156,7 +150,7 @@ fn process_section(bench: &BenchConfig, stores: &[Store]) -> anyhow::Result<Sect
     }
     let lines = measure_in_turns(bench, &mut sides)?;
     let method = format!(
-        "A process for each call, from its start to its end, no daemon; {} passes. Hooks get Claude Code's input. Each \
+        "A process for each call, from its start to its end, no daemon; {} passes. Hooks get Claude Code's input; one that takes a second ends without an answer. Each \
          prompt repeats the description of a memory. *Empty* is a Rust program that reads its input and ends.",
         bench.passes
     );
@@ -206,15 +200,16 @@ fn rows(sides: &[Box<dyn Side + '_>], all: &[DoorTimes]) -> Vec<ReportLine> {
             continue;
         }
         named.push(door.name);
-        let mut before: Option<(&str, &Times)> = None;
+        let mut before: Option<(StoreSize, &Times)> = None;
         for (side, times) in sides.iter().zip(all) {
             let Some(times) = times.of(*door) else { continue };
-            let mut line = ReportLine::calls(name_of_row(*door, &**side), times);
-            if let Some((label, before)) = before {
-                line = line.ratio(label, times.ratio_to(before));
+            let size = side.size();
+            let mut line = ReportLine::calls(name_of_row(*door, size), times);
+            if let Some((smaller, before)) = before {
+                line = line.ratio(smaller.label, times.ratio_to(before));
             }
-            lines.push(with_target(line, *door, &**side, before.is_some()));
-            before = Some((side.label(), times));
+            lines.push(with_target(line, *door, size));
+            before = size.map(|size| (size, times));
         }
     }
     lines
@@ -225,26 +220,27 @@ fn peak_rows(sides: &[Box<dyn Side + '_>]) -> anyhow::Result<Vec<ReportLine>> {
     for side in sides {
         let Some((door, process)) = side.server() else { continue };
         let peak = crate::stdio::peak_bytes_of(process)?;
-        let line = ReportLine::bytes(name_of_row(door, &**side), peak);
-        lines.push(with_target(line, door, &**side, false));
+        let line = ReportLine::bytes(name_of_row(door, side.size()), peak);
+        lines.push(with_target(line, door, side.size()));
     }
     Ok(lines)
 }
 
-fn name_of_row(door: Door, side: &dyn Side) -> String {
-    match side.label() {
-        "" => door.name.to_owned(),
-        label => format!("{}, {label}", door.name),
+fn name_of_row(door: Door, size: Option<StoreSize>) -> String {
+    match size {
+        None => door.name.to_owned(),
+        Some(size) => format!("{}, {}", door.name, size.label),
     }
 }
 
-fn with_target(line: ReportLine, door: Door, side: &dyn Side, has_growth: bool) -> ReportLine {
-    match door.target {
-        Some(ReportTarget::Ratio(ratio)) if has_growth => line.target(ReportTarget::Ratio(ratio)),
-        Some(ReportTarget::Ratio(_)) | None => line,
-        Some(target) if side.has_targets() => line.target(target),
-        Some(_) => line,
-    }
+/// Adds the target to a row if it holds for this size.
+fn with_target(line: ReportLine, door: Door, size: Option<StoreSize>) -> ReportLine {
+    let (Some(target), Some(size)) = (door.target, size) else { return line };
+    let holds = match target {
+        ReportTarget::Ratio(_) => line.has_ratio() && size.counts_memories(),
+        _ => size.has_targets(),
+    };
+    if holds { line.target(target) } else { line }
 }
 
 #[cfg(test)]
@@ -252,18 +248,11 @@ mod tests {
     use super::*;
 
     /// A side without a program.
-    struct FakeSide {
-        label: &'static str,
-        has_targets: bool,
-    }
+    struct FakeSide(Option<StoreSize>);
 
     impl Side for FakeSide {
-        fn label(&self) -> &str {
-            self.label
-        }
-
-        fn has_targets(&self) -> bool {
-            self.has_targets
+        fn size(&self) -> Option<StoreSize> {
+            self.0
         }
 
         fn pass(&mut self, _times: &mut DoorTimes) -> anyhow::Result<()> {
@@ -273,11 +262,8 @@ mod tests {
 
     #[test]
     fn a_row_shows_the_growth_since_the_size_before() {
-        let sides: [Box<dyn Side>; 3] = [
-            Box::new(FakeSide { label: "", has_targets: false }),
-            Box::new(FakeSide { label: "100 memories", has_targets: false }),
-            Box::new(FakeSide { label: "1,000 memories", has_targets: true }),
-        ];
+        let measured = [None, Some(SIZES[1]), Some(SIZES[2]), Some(SIZES[3])];
+        let sides = measured.map(|size| Box::new(FakeSide(size)) as Box<dyn Side>);
         let times = |calls: &[(Door, u64)]| {
             let mut all = DoorTimes::default();
             for &(door, millis) in calls {
@@ -293,6 +279,7 @@ mod tests {
             times(&[(bare, 1)]),
             times(&[(recall, 2), (create, 2)]),
             times(&[(create, 4), (recall, 2)]),
+            times(&[(create, 8)]),
         ];
         let section = Section { title: "Doors", method: String::new(), lines: rows(&sides, &all) };
         insta::assert_snapshot!(section.markdown(), @"
@@ -300,13 +287,14 @@ mod tests {
 
 
 
-        | metric                 | p10     | p50     | p95     | per second | relative, same run  | target    | met    |
-        | ---------------------- | ------- | ------- | ------- | ---------- | ------------------- | --------- | ------ |
-        | bare                   | 1.00 ms | 1.00 ms | 1.00 ms | 1000       |                     |           |        |
-        | recall, 100 memories   | 2.00 ms | 2.00 ms | 2.00 ms | 500        |                     |           |        |
-        | recall, 1,000 memories | 2.00 ms | 2.00 ms | 2.00 ms | 500        | 1.00 × 100 memories | ≤ 3.00 ms | yes    |
-        | create, 100 memories   | 2.00 ms | 2.00 ms | 2.00 ms | 500        |                     |           |        |
-        | create, 1,000 memories | 4.00 ms | 4.00 ms | 4.00 ms | 250        | 2.00 × 100 memories | ≤ 1.5 ×   | **no** |
+        | metric                  | p10     | p50     | p95     | per second | relative, same run     | target    | met    |
+        | ----------------------- | ------- | ------- | ------- | ---------- | ---------------------- | --------- | ------ |
+        | bare                    | 1.00 ms | 1.00 ms | 1.00 ms | 1000       |                        |           |        |
+        | recall, 1,000 memories  | 2.00 ms | 2.00 ms | 2.00 ms | 500        |                        |           |        |
+        | recall, 10,000 memories | 2.00 ms | 2.00 ms | 2.00 ms | 500        | 1.00 × 1,000 memories  | ≤ 3.00 ms | yes    |
+        | create, 1,000 memories  | 2.00 ms | 2.00 ms | 2.00 ms | 500        |                        |           |        |
+        | create, 10,000 memories | 4.00 ms | 4.00 ms | 4.00 ms | 250        | 2.00 × 1,000 memories  | ≤ 1.5 ×   | **no** |
+        | create, 100,000 entries | 8.00 ms | 8.00 ms | 8.00 ms | 125        | 2.00 × 10,000 memories |           |        |
         ");
     }
 }

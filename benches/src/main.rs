@@ -83,15 +83,16 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut machine = Machine::detect(temp_dir.path())?;
     let mut sections = Vec::new();
     for subject in args.subjects() {
-        let measured = measure(subject, args, &bench).with_context(|| {
+        // Each section is printed when it is ready, because a whole run takes minutes.
+        let mut add = |section: Section| {
+            writeln!(std::io::stdout(), "{}", section.markdown())?;
+            sections.push(section);
+            Ok(())
+        };
+        measure(subject, args, &bench, &mut add).with_context(|| {
             let value = subject.to_possible_value();
             format!("cannot measure {}", value.as_ref().map_or("", |value| value.get_name()))
         })?;
-        // Each section is printed when it is ready, because a whole run takes minutes.
-        for section in &measured {
-            writeln!(std::io::stdout(), "{}", section.markdown())?;
-        }
-        sections.extend(measured);
     }
     machine.record_load();
     let report = Report { machine, sections };
@@ -109,9 +110,17 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(subject: Subject, args: &Args, bench: &BenchConfig) -> anyhow::Result<Vec<Section>> {
+/// Receives the sections of a subject, in order.
+type AddSection<'a> = &'a mut dyn FnMut(Section) -> anyhow::Result<()>;
+
+fn measure(
+    subject: Subject,
+    args: &Args,
+    bench: &BenchConfig,
+    add: AddSection<'_>,
+) -> anyhow::Result<()> {
     let section = match subject {
-        Subject::Doors => return doors::measure(bench, args),
+        Subject::Doors => return doors::measure(bench, args, add),
         Subject::Size => size::measure(&args.lukasa()?),
         Subject::Daemon => daemon::measure(bench, &args.lukasa()?),
         Subject::Load => load::measure(bench, &args.lukasa()?, Duration::from_secs(args.seconds)),
@@ -123,5 +132,5 @@ fn measure(subject: Subject, args: &Args, bench: &BenchConfig) -> anyhow::Result
         Subject::PythonSdk => rivals::python_sdk::measure(bench, args),
         Subject::ContextLoader => rivals::context_loader::measure(bench, args),
     };
-    Ok(vec![section?])
+    add(section?)
 }

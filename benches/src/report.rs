@@ -144,6 +144,11 @@ impl ReportLine {
         self
     }
 
+    /// Returns whether the row has a ratio to another side.
+    pub(crate) const fn has_ratio(&self) -> bool {
+        matches!(self.against, Some(Comparison::Ratio { .. }))
+    }
+
     /// Adds the difference to another side.
     pub(crate) fn more(mut self, than: impl Into<String>, seconds: f64) -> Self {
         self.against = Some(Comparison::More { than: than.into(), seconds });

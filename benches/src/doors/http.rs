@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::process::{HOOKS_WITH_DAEMON, HookSessions};
-use super::store::{self, Store};
+use super::store::{self, Store, StoreSize};
 use super::{Door, DoorTimes, Side};
 use crate::baseline::wait_for_quiet;
 use crate::http::{HttpConnection, HttpServerProcess, request};
@@ -49,12 +49,8 @@ impl<'a> HttpSide<'a> {
 }
 
 impl Side for HttpSide<'_> {
-    fn label(&self) -> &str {
-        self.store.size.label
-    }
-
-    fn has_targets(&self) -> bool {
-        self.store.size.has_targets
+    fn size(&self) -> Option<StoreSize> {
+        Some(self.store.size)
     }
 
     fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()> {

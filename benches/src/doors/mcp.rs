@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::store::{self, Store};
+use super::store::{self, Store, StoreSize};
 use super::{Door, DoorTimes, Side};
 use crate::baseline::{self, BareFiles, wait_for_quiet};
 use crate::report::ReportTarget;
@@ -42,12 +42,8 @@ impl<'a> McpSide<'a> {
 }
 
 impl Side for McpSide<'_> {
-    fn label(&self) -> &str {
-        self.store.size.label
-    }
-
-    fn has_targets(&self) -> bool {
-        self.store.size.has_targets
+    fn size(&self) -> Option<StoreSize> {
+        Some(self.store.size)
     }
 
     fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()> {
@@ -113,8 +109,8 @@ impl BareWrites {
 }
 
 impl Side for BareWrites {
-    fn label(&self) -> &'static str {
-        ""
+    fn size(&self) -> Option<StoreSize> {
+        None
     }
 
     fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()> {

@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::store::{self, Store};
+use super::store::{self, Store, StoreSize};
 use super::{Door, DoorTimes, Side};
 use crate::report::ReportTarget;
 use crate::stdio;
@@ -15,6 +15,8 @@ use crate::stdio;
 /// Calls of each command and hook in a pass.
 const CALLS: usize = 5;
 const COMMAND_MAX: ReportTarget = ReportTarget::P50(Duration::from_millis(50));
+/// The time after which a hook ends without an answer.
+const HOOK_WAIT: Duration = Duration::from_secs(1);
 const HOOK_MAX: ReportTarget = ReportTarget::P50(Duration::from_millis(30));
 const HOOK_WITH_DAEMON_MAX: ReportTarget = ReportTarget::P50(Duration::from_millis(10));
 
@@ -67,12 +69,8 @@ impl<'a> CommandSide<'a> {
 }
 
 impl Side for CommandSide<'_> {
-    fn label(&self) -> &str {
-        self.store.size.label
-    }
-
-    fn has_targets(&self) -> bool {
-        self.store.size.has_targets
+    fn size(&self) -> Option<StoreSize> {
+        Some(self.store.size)
     }
 
     fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()> {
@@ -98,8 +96,8 @@ impl Side for CommandSide<'_> {
 pub(super) struct EmptyProcess;
 
 impl Side for EmptyProcess {
-    fn label(&self) -> &'static str {
-        ""
+    fn size(&self) -> Option<StoreSize> {
+        None
     }
 
     fn pass(&mut self, times: &mut DoorTimes) -> anyhow::Result<()> {
@@ -111,7 +109,8 @@ impl Side for EmptyProcess {
     }
 }
 
-/// An agent that calls hooks, each in a session of its own, because a session is shown a memory once.
+/// An agent that calls hooks, each time in another session and about another memory. A session is shown a memory once,
+/// and memories that are used often are part of its beginning.
 pub(super) struct HookSessions<'a> {
     store: &'a Store,
     sessions: usize,
@@ -123,25 +122,32 @@ impl<'a> HookSessions<'a> {
     }
 
     pub(super) fn pass(&mut self, doors: HookDoors, times: &mut DoorTimes) -> anyhow::Result<()> {
-        for index in 0..CALLS {
-            let prompt = &self.store.prompts[index % self.store.prompts.len()];
+        let (mut answered, mut recalled) = (0, 0);
+        for _ in 0..CALLS {
             self.sessions += 1;
-            for (door, word, name, answers) in [
-                (doors.session_start, "session-start", "SessionStart", true),
-                (doors.user_prompt, "user-prompt", "UserPromptSubmit", true),
-                (doors.tool_use, "post-tool-use", "PostToolUse", false),
-            ] {
+            let prompts = &self.store.rare_prompts;
+            let prompt = &prompts[self.sessions % prompts.len()];
+            let mut time_hook = |door, word: &str, event: &str| {
                 let input = json!({
                     "session_id": format!("bench-{}", self.sessions), "cwd": self.store.checkout,
-                    "hook_event_name": name, "source": "startup", "prompt": prompt,
+                    "hook_event_name": event, "source": "startup", "prompt": prompt,
                     "tool_name": "Bash", "tool_response": "x".repeat(2_000),
                 })
                 .to_string();
                 let mut command = self.store.command(&["hook", word, "--agent", "claude-code"]);
-                let answer = times.time(door, || run_to_end(&mut command, &input))?;
-                anyhow::ensure!(answer.is_empty() != answers, "hook {word} printed {answer:?}");
+                times.time(door, || run_to_end(&mut command, &input))
+            };
+            let started = Instant::now();
+            let begun = time_hook(doors.session_start, "session-start", "SessionStart")?;
+            let shown = time_hook(doors.user_prompt, "user-prompt", "UserPromptSubmit")?;
+            if started.elapsed() < HOOK_WAIT {
+                anyhow::ensure!(begun.contains("memories"), "a session began with {begun:?}");
+                answered += 1;
+                recalled += usize::from(shown.contains("/memories/"));
             }
+            time_hook(doors.tool_use, "post-tool-use", "PostToolUse")?;
         }
+        anyhow::ensure!(2 * recalled >= answered, "{recalled} of {answered} prompts got a memory");
         Ok(())
     }
 }

@@ -21,6 +21,8 @@ const FOLDERS: usize = 20;
 const ENTRIES: usize = 7;
 /// Entries of a memory that is nearly as large as memories may be.
 const ENTRIES_OF_LARGE: usize = 1_250;
+/// The number of memories that the targets hold for.
+const TARGET_MEMORIES: usize = 10_000;
 /// Words of the description of a memory, which prompts repeat.
 const TOPIC_WORDS: usize = 5;
 /// Prompts about memories all over the store.
@@ -34,18 +36,21 @@ pub(super) struct StoreSize {
     pub(super) memories: usize,
     /// Entries of each memory.
     pub(super) entries: usize,
-    /// Whether targets for times and memory hold for this size.
-    pub(super) has_targets: bool,
 }
 
 impl StoreSize {
+    /// Returns whether targets for times and peak memory hold for this size.
+    pub(super) const fn has_targets(&self) -> bool {
+        self.memories == TARGET_MEMORIES
+    }
+
     /// Returns whether the size is a number of small memories.
     pub(super) const fn counts_memories(&self) -> bool {
         self.entries < ENTRIES_OF_LARGE
     }
 
     const fn of_memories(label: &'static str, memories: usize) -> Self {
-        Self { label, memories, entries: ENTRIES, has_targets: false }
+        Self { label, memories, entries: ENTRIES }
     }
 }
 
@@ -53,13 +58,8 @@ impl StoreSize {
 pub(super) const SIZES: [StoreSize; 4] = [
     StoreSize::of_memories("100 memories", 100),
     StoreSize::of_memories("1,000 memories", 1_000),
-    StoreSize { has_targets: true, ..StoreSize::of_memories("10,000 memories", 10_000) },
-    StoreSize {
-        label: "100,000 entries",
-        memories: 80,
-        entries: ENTRIES_OF_LARGE,
-        has_targets: false,
-    },
+    StoreSize::of_memories("10,000 memories", TARGET_MEMORIES),
+    StoreSize { label: "100,000 entries", memories: 80, entries: ENTRIES_OF_LARGE },
 ];
 
 /// The text of a memory.
@@ -108,9 +108,12 @@ pub(super) struct Store {
     pub(super) size: StoreSize,
     pub(super) home: PathBuf,
     pub(super) checkout: PathBuf,
-    pub(super) prompts: Vec<String>,
-    /// The numbers of the memories that the prompts are about.
+    /// The numbers of some memories of both scopes, which most doors use.
     pub(super) asked: Vec<usize>,
+    /// A prompt about each of them.
+    pub(super) prompts: Vec<String>,
+    /// Prompts about the other memories.
+    pub(super) rare_prompts: Vec<String>,
     /// The time of the import of the global memories.
     pub(super) import: Duration,
     /// The time of the first command that records the memories of the checkout.
@@ -134,13 +137,16 @@ impl Store {
             std::fs::create_dir_all(file.parent().unwrap_or(root))?;
             std::fs::write(file, &memory.text)?;
         }
-        let asked: Vec<usize> = (0..PROMPTS).map(|index| index * size.memories / PROMPTS).collect();
-        let prompts = asked.iter().map(|&number| format!("What about {}?", texts[number].topic));
+        let step = size.memories / PROMPTS;
+        let asked: Vec<usize> = (0..PROMPTS).map(|index| index * step + index % 2).collect();
+        let prompt = |memory: &MemoryText| format!("What about {}?", memory.topic);
+        let others = (0..texts.len()).filter(|number| !asked.contains(number));
         let mut store = Self {
             size,
             home,
             checkout,
-            prompts: prompts.collect(),
+            prompts: asked.iter().map(|&number| prompt(&texts[number])).collect(),
+            rare_prompts: others.map(|number| prompt(&texts[number])).collect(),
             asked,
             import: Duration::ZERO,
             first_scan: Duration::ZERO,
