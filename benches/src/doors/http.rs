@@ -44,7 +44,7 @@ impl<'a> HttpSide<'a> {
     pub(super) fn start(lukasa: &Path, store: &'a Store) -> anyhow::Result<Self> {
         let checkout = std::slice::from_ref(&store.checkout);
         let server = HttpServerProcess::daemon(lukasa, &store.home, checkout)?;
-        Ok(Self { store, server, hooks: HookSessions::new(store), remembered: 0 })
+        Ok(Self { store, server, hooks: HookSessions::new(store, "with-daemon"), remembered: 0 })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::baseline;
 use crate::report::ReportLine;
 use crate::stdio::McpClient;
 
-/// What the other servers do, for the conditions of the section.
+/// The conditions under which the other servers run, for the section.
 pub(super) const METHOD: &str = "server-memory reads its one file for each call and writes the whole of it for each change. It synchronizes \
      nothing, locks nothing and keeps no history. Its search returns the whole text of all matches. basic-memory \
      searches by words, with its search by meaning switched off. It is measured up to 1,000 memories, because it takes \
@@ -31,7 +31,7 @@ const SERVER_MEMORY_PROGRAM: &str = "@modelcontextprotocol/server-memory/dist/in
 type Note = (String, String);
 
 /// The calls of a server.
-struct Peer {
+struct PeerProtocol {
     write: (Door, &'static str),
     write_arguments: fn(&[Note]) -> Value,
     /// The most notes that one call writes.
@@ -45,7 +45,7 @@ struct Peer {
     memories_max: usize,
 }
 
-const SERVER_MEMORY: Peer = Peer {
+const SERVER_MEMORY: PeerProtocol = PeerProtocol {
     write: (Door::to("server-memory: `create_entities`"), "create_entities"),
     write_arguments: |notes| {
         let entity = |(name, text): &Note| json!({ "name": name, "entityType": "note", "observations": [text] });
@@ -61,7 +61,7 @@ const SERVER_MEMORY: Peer = Peer {
     memories_max: usize::MAX,
 };
 
-const BASIC_MEMORY: Peer = Peer {
+const BASIC_MEMORY: PeerProtocol = PeerProtocol {
     write: (Door::to("basic-memory: `write_note`"), "write_note"),
     write_arguments: |notes| {
         let (name, text) = &notes[0];
@@ -110,7 +110,7 @@ pub(super) fn start(
 
 fn start_peer(
     bench: &BenchConfig,
-    peer: &'static Peer,
+    peer: &'static PeerProtocol,
     sides: &mut Vec<Box<dyn Side + '_>>,
     command: impl Fn(&Path) -> Command,
 ) -> anyhow::Result<()> {
@@ -132,7 +132,7 @@ fn start_peer(
 
 /// A server with one store.
 struct PeerSide {
-    peer: &'static Peer,
+    peer: &'static PeerProtocol,
     size: StoreSize,
     folder: std::path::PathBuf,
     client: McpClient,

@@ -64,7 +64,7 @@ pub(super) struct CommandSide<'a> {
 
 impl<'a> CommandSide<'a> {
     pub(super) const fn new(store: &'a Store) -> Self {
-        Self { store, hooks: HookSessions::new(store) }
+        Self { store, hooks: HookSessions::new(store, "alone") }
     }
 }
 
@@ -113,12 +113,14 @@ impl Side for EmptyProcess {
 /// and memories that are used often are part of its beginning.
 pub(super) struct HookSessions<'a> {
     store: &'a Store,
+    /// The beginning of the ids of the sessions.
+    name: &'static str,
     sessions: usize,
 }
 
 impl<'a> HookSessions<'a> {
-    pub(super) const fn new(store: &'a Store) -> Self {
-        Self { store, sessions: 0 }
+    pub(super) const fn new(store: &'a Store, name: &'static str) -> Self {
+        Self { store, name, sessions: 0 }
     }
 
     pub(super) fn pass(&mut self, doors: HookDoors, times: &mut DoorTimes) -> anyhow::Result<()> {
@@ -129,7 +131,7 @@ impl<'a> HookSessions<'a> {
             let prompt = &prompts[self.sessions % prompts.len()];
             let mut time_hook = |door, word: &str, event: &str| {
                 let input = json!({
-                    "session_id": format!("bench-{}", self.sessions), "cwd": self.store.checkout,
+                    "session_id": format!("{}-{}", self.name, self.sessions), "cwd": self.store.checkout,
                     "hook_event_name": event, "source": "startup", "prompt": prompt,
                     "tool_name": "Bash", "tool_response": "x".repeat(2_000),
                 })
@@ -143,9 +145,10 @@ impl<'a> HookSessions<'a> {
             if started.elapsed() < HOOK_WAIT {
                 anyhow::ensure!(begun.contains("memories"), "a session began with {begun:?}");
                 answered += 1;
-                recalled += usize::from(shown.contains("/memories/"));
             }
-            time_hook(doors.tool_use, "post-tool-use", "PostToolUse")?;
+            // A recall that is not ready for the prompt arrives with the next result of a tool.
+            let late = time_hook(doors.tool_use, "post-tool-use", "PostToolUse")?;
+            recalled += usize::from((shown + &late).contains("/memories/"));
         }
         anyhow::ensure!(2 * recalled >= answered, "{recalled} of {answered} prompts got a memory");
         Ok(())
