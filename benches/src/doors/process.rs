@@ -88,7 +88,9 @@ impl Side for CommandSide<'_> {
                 anyhow::ensure!(!printed.is_empty(), "{command:?} printed nothing");
             }
         }
-        self.hooks.pass(HOOKS_ALONE, times)
+        let HookAnswers { in_time, recalled } = self.hooks.pass(HOOKS_ALONE, times)?;
+        anyhow::ensure!(recalled > 0 || in_time == 0, "no prompt got a memory");
+        Ok(())
     }
 }
 
@@ -109,6 +111,12 @@ impl Side for EmptyProcess {
     }
 }
 
+/// The numbers of sessions in a pass whose hooks answered in time, and of those whose prompt got a memory.
+pub(super) struct HookAnswers {
+    in_time: usize,
+    recalled: usize,
+}
+
 /// An agent that calls hooks, each time in another session and about another memory. A session is shown a memory once,
 /// and memories that are used often are part of its beginning.
 pub(super) struct HookSessions<'a> {
@@ -123,7 +131,11 @@ impl<'a> HookSessions<'a> {
         Self { store, name, sessions: 0 }
     }
 
-    pub(super) fn pass(&mut self, doors: HookDoors, times: &mut DoorTimes) -> anyhow::Result<()> {
+    pub(super) fn pass(
+        &mut self,
+        doors: HookDoors,
+        times: &mut DoorTimes,
+    ) -> anyhow::Result<HookAnswers> {
         let (mut answered, mut recalled) = (0, 0);
         for _ in 0..CALLS {
             self.sessions += 1;
@@ -150,10 +162,7 @@ impl<'a> HookSessions<'a> {
             let late = time_hook(doors.tool_use, "post-tool-use", "PostToolUse")?;
             recalled += usize::from((shown + &late).contains("/memories/"));
         }
-        // A daemon that was just started may still prepare its recall.
-        let is_first_pass = self.sessions == CALLS;
-        anyhow::ensure!(recalled > 0 || answered == 0 || is_first_pass, "no prompt got a memory");
-        Ok(())
+        Ok(HookAnswers { in_time: answered, recalled })
     }
 }
 
