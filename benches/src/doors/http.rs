@@ -81,7 +81,7 @@ impl Side for HttpSide<'_> {
         }
         task(connection, times, DREAM, ("dream", &json!({})))?;
         // A prompt may get nothing here: the daemon does not let it wait for a recall.
-        drop(self.hooks.pass(HOOKS_WITH_DAEMON, times)?);
+        self.hooks.pass(HOOKS_WITH_DAEMON, times)?;
         wait_for_quiet(&self.store.home)
     }
 
