@@ -50,6 +50,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", env = "LUKASA_TEST_NODE_MODULES")]
     pub(crate) node_modules: Option<PathBuf>,
 
+    /// The program basic-memory of the Python package of that name
+    #[arg(long, value_name = "FILE", env = "LUKASA_TEST_BASIC_MEMORY")]
+    pub(crate) basic_memory: Option<PathBuf>,
+
     /// A Python that has the package anthropic
     #[arg(long, value_name = "FILE", env = "LUKASA_TEST_PYTHON")]
     pub(crate) python: Option<PathBuf>,
@@ -78,28 +82,16 @@ pub(crate) struct Args {
 /// A subject that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
-    /// Durable writes, in process, compared with bare ones
-    Writes,
-    /// Views and listings, in process
-    Reads,
-    /// The time of a write as memories and history grow
-    Growth,
-    /// The context of a model: segments, context files with imports
-    Context,
-    /// `lukasa mcp`: calls, start, memory, size
-    Served,
-    /// `lukasa hook`: the time that it adds to a turn
-    Hook,
-    /// `lukasa serve`: reads, tasks, events, start, idle
+    /// MCP, HTTP, command line and hooks with stores of several sizes, beside other memory servers
+    Doors,
+    /// The size of the program
+    Size,
+    /// `lukasa serve`: single reads, events, start, idle
     Daemon,
     /// `lukasa serve` under load; takes minutes, so only when it is named
     Load,
-    /// Speed of recall, in process
-    Recall,
     /// Quality of recall in our own sets and in the data of --data; only when it is named
     RecallFound,
-    /// npm's server-memory through the same client
-    ServerMemory,
     /// The memory tool of the Python SDK, in its process
     PythonSdk,
     /// The loading of context files by Qwen Code, in its process
@@ -128,7 +120,8 @@ impl Args {
             "there is no `{}`: run `cargo xtask bench`, which builds it, or give --lukasa",
             lukasa.display()
         );
-        Ok(lukasa)
+        // Commands run in other folders.
+        Ok(std::fs::canonicalize(lukasa)?)
     }
 }
 

@@ -1,10 +1,10 @@
-//! Measures `lukasa serve` over HTTP: reads, tasks, events, start, and its use of processor and memory when idle.
+//! Measures `lukasa serve` over HTTP: single reads, a rate of tasks, events, start, and its use of processor and memory
+//! when idle.
 //!
 //! Reads and starts are compared with a bare axum server that runs in a process of its own.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -14,17 +14,14 @@ use tokio::task::JoinSet;
 
 use crate::args::BenchConfig;
 use crate::fixture::{self, Fixture, MEMORY_BYTES};
-use crate::growth;
 use crate::http::{HttpConnection, HttpServerProcess, request};
 use crate::measure::{Times, run_alternating};
 use crate::report::{ReportLine, ReportTarget, Section};
 
 const MEMORIES: usize = 1_000;
-const CHANGES: usize = 100_000;
 /// Memories that a remember compares its text with.
 const BACKGROUND_TASKS: usize = 100;
 const READS: usize = 300;
-const TASKS: usize = 10;
 const STREAMS: usize = 1_000;
 const STARTS: usize = 5;
 /// Requests for tasks per second.
@@ -39,7 +36,6 @@ const IDLE: Duration = Duration::from_secs(10);
 const IDLE_AFTER_TASKS: Duration = Duration::from_secs(15);
 
 const READ_MAX: Duration = Duration::from_millis(5);
-const TASK_MAX: Duration = Duration::from_millis(10);
 const POST_MAX: Duration = Duration::from_millis(5);
 const FAN_OUT_MAX: Duration = Duration::from_millis(50);
 const START_MAX: Duration = Duration::from_millis(50);
@@ -54,7 +50,6 @@ pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Sect
     fixture.fill(MEMORIES)?;
     fixture.wait_for_quiet()?;
     fixture.close();
-    fixture.run(growth::lengthen_history(bench, &fixture, CHANGES))?;
     // The measured writes go beyond the default cap.
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let workspaces = workspaces(bench, LANES)?;
@@ -74,7 +69,6 @@ pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Sect
     fixture.fill(BACKGROUND_TASKS)?;
     fixture.close();
     let server = HttpServerProcess::daemon(lukasa, &home, &workspaces)?;
-    lines.push(tasks(bench, &server)?);
     lines.push(bare_syncs(bench)?);
     lines.push(posts(&server)?);
     lines.push(ReportLine::bytes(
@@ -82,9 +76,8 @@ pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Sect
         crate::stdio::resident_bytes_of(server.pid())?,
     ));
     let method = format!(
-        "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes and \
-         {CHANGES} recorded changes. {READS} reads, {TASKS} tasks and {STARTS} starts a pass, {} \
-         passes. Tasks run beside {BACKGROUND_TASKS} memories. Much of the time of a read depends on the processor on \
+        "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes. \
+         {READS} reads and {STARTS} starts a pass, {} passes. Tasks run beside {BACKGROUND_TASKS} memories. Much of the time of a read depends on the processor on \
          which the kernel wakes a server, so reads are measured on one processor too. *Bare* is a route of axum that answers \
          with a text of the size of a memory. Tasks \
          at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces. Tasks that a full lane refuses \
@@ -104,9 +97,7 @@ pub(crate) fn workspaces(bench: &BenchConfig, count: usize) -> anyhow::Result<Ve
     (0..count)
         .map(|index| {
             let folder = bench.dir.join(format!("workspace{index}"));
-            std::fs::create_dir_all(&folder)?;
-            let init = Command::new("git").args(["init", "--quiet"]).arg(&folder).status()?;
-            anyhow::ensure!(init.success(), "`git init` failed in {}", folder.display());
+            fixture::init_checkout(&folder)?;
             Ok(folder)
         })
         .collect()
@@ -229,27 +220,6 @@ fn repeated(
         }
         Ok(())
     }
-}
-
-fn tasks(bench: &BenchConfig, server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
-    let mut connection = server.connect()?;
-    let mut events = server.connect()?.listen("/v1/events")?;
-    let mut number = 0;
-    let mut remember = |times: &mut Times| {
-        for _ in 0..TASKS {
-            number += 1;
-            let body = remember_body(number);
-            let request = request("POST", "/workspace/memory/remember", Some(&body));
-            times.time(|| {
-                let task = connection.ask(&request, 202)?;
-                events.read_until(task["taskId"].as_str().context("the answer has no task id")?)
-            })?;
-        }
-        Ok(())
-    };
-    let [remember] = run_alternating(bench.passes, [&mut remember])?;
-    Ok(ReportLine::calls("remember, from request to event received", &remember)
-        .target(ReportTarget::P50(TASK_MAX)))
 }
 
 /// Returns the body of a remember; each number gives another text.

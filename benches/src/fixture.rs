@@ -3,6 +3,7 @@
 //! The text of a memory depends only on its number, so runs can be compared.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use engine::{BaseFolders, BindingRequest, CallContext, Caller, Config, Engine, Memories};
@@ -42,16 +43,8 @@ impl Fixture {
         Ok(Self { home: home.to_owned(), runtime, engine, memories })
     }
 
-    pub(crate) fn home(&self) -> &Path {
-        &self.home
-    }
-
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
-    }
-
-    pub(crate) const fn memories(&self) -> &Memories {
-        &self.memories
     }
 
     /// Runs a future of the engine to its end.
@@ -83,6 +76,14 @@ impl Fixture {
     pub(crate) fn close(&self) {
         self.run(self.engine.close());
     }
+}
+
+/// Creates a git checkout.
+pub(crate) fn init_checkout(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let init = Command::new("git").args(["init", "--quiet"]).arg(folder).status()?;
+    anyhow::ensure!(init.success(), "`git init` failed in {}", folder.display());
+    Ok(())
 }
 
 /// Returns the path of a memory by its number.

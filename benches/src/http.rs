@@ -128,24 +128,18 @@ impl HttpConnection {
         Ok(serde_json::from_str(&body).unwrap_or_default())
     }
 
-    /// Opens a stream of events, which [`Self::read_until`] reads.
+    /// Returns the body of the last answer as JSON.
+    pub(crate) fn json(&self) -> anyhow::Result<Value> {
+        Ok(serde_json::from_slice(&self.body)?)
+    }
+
+    /// Opens a stream of events, which the caller reads.
     pub(crate) fn listen(mut self, path: &str) -> anyhow::Result<Self> {
         self.stream.get_mut().write_all(&request("GET", path, None))?;
         let status = self.head()?;
         anyhow::ensure!(status == 200, "the stream was answered with status {status}");
         while self.next_line()? {}
         Ok(self)
-    }
-
-    /// Reads the stream up to a line that contains `mark`.
-    pub(crate) fn read_until(&mut self, mark: &str) -> anyhow::Result<()> {
-        loop {
-            self.line.clear();
-            anyhow::ensure!(self.stream.read_line(&mut self.line)? > 0, "the stream ended");
-            if self.line.contains(mark) {
-                return Ok(());
-            }
-        }
     }
 
     /// Returns the connection for a runtime to read on; what was read ahead is lost.

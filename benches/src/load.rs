@@ -177,7 +177,7 @@ impl LoadedDaemon {
             ("resident memory: at the start", at_start),
             ("resident memory: with the streams", with_streams),
             ("resident memory: after the requests", after_requests),
-            ("resident memory: peak", peak_bytes_of(self.server.pid())?),
+            ("resident memory: peak", crate::stdio::peak_bytes_of(self.server.pid())?),
             ("resident memory: at the end", resident()?),
         ] {
             lines.push(ReportLine::bytes(what, bytes));
@@ -435,12 +435,4 @@ fn event_lines(received: &ReceivedEvents) -> [ReportLine; 5] {
         ReportLine::count("slow readers with an unreported gap", received.slow_wrong)
             .target(ReportTarget::Count(0)),
     ]
-}
-
-/// Returns the peak resident memory of a process.
-fn peak_bytes_of(pid: u32) -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    Ok(peak.context("the status of the process has no VmHWM")? * 1024)
 }

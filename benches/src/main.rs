@@ -27,17 +27,11 @@ mod baseline;
 
 mod stdio;
 
-mod writes;
+mod texts;
 
-mod reads;
+mod doors;
 
-mod growth;
-
-mod context;
-
-mod mcp_process;
-
-mod hook;
+mod size;
 
 mod http;
 
@@ -46,6 +40,8 @@ mod daemon;
 mod load;
 
 mod recall;
+
+mod context_tree;
 
 mod rivals;
 
@@ -87,13 +83,16 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut machine = Machine::detect(temp_dir.path())?;
     let mut sections = Vec::new();
     for subject in args.subjects() {
-        let section = measure(subject, args, &bench).with_context(|| {
+        // Each section is printed when it is ready, because a whole run takes minutes.
+        let mut add = |section: Section| {
+            writeln!(std::io::stdout(), "{}", section.markdown())?;
+            sections.push(section);
+            Ok(())
+        };
+        measure(subject, args, &bench, &mut add).with_context(|| {
             let value = subject.to_possible_value();
             format!("cannot measure {}", value.as_ref().map_or("", |value| value.get_name()))
         })?;
-        // Each section is printed when it is ready, because a whole run takes minutes.
-        writeln!(std::io::stdout(), "{}", section.markdown())?;
-        sections.push(section);
     }
     machine.record_load();
     let report = Report { machine, sections };
@@ -111,24 +110,27 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(subject: Subject, args: &Args, bench: &BenchConfig) -> anyhow::Result<Section> {
-    match subject {
-        Subject::Writes => writes::measure(bench),
-        Subject::Reads => reads::measure(bench),
-        Subject::Growth => growth::measure(bench),
-        Subject::Context => context::measure(bench),
-        Subject::Served => mcp_process::measure(bench, &args.lukasa()?),
-        Subject::Hook => hook::measure(bench, &args.lukasa()?),
+/// Receives the sections of a subject, in order.
+type AddSection<'a> = &'a mut dyn FnMut(Section) -> anyhow::Result<()>;
+
+fn measure(
+    subject: Subject,
+    args: &Args,
+    bench: &BenchConfig,
+    add: AddSection<'_>,
+) -> anyhow::Result<()> {
+    let section = match subject {
+        Subject::Doors => return doors::measure(bench, args, add),
+        Subject::Size => size::measure(&args.lukasa()?),
         Subject::Daemon => daemon::measure(bench, &args.lukasa()?),
         Subject::Load => load::measure(bench, &args.lukasa()?, Duration::from_secs(args.seconds)),
-        Subject::Recall => recall::speed(bench),
         Subject::RecallFound => {
             let outputs =
                 recall::Outputs::create(args.ranked.as_deref(), args.features.as_deref())?;
             recall::quality(args.data.as_deref(), outputs)
         }
-        Subject::ServerMemory => rivals::server_memory::measure(bench, args),
         Subject::PythonSdk => rivals::python_sdk::measure(bench, args),
         Subject::ContextLoader => rivals::context_loader::measure(bench, args),
-    }
+    };
+    add(section?)
 }

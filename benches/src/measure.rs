@@ -102,8 +102,7 @@ impl<F: FnMut(&mut Times) -> anyhow::Result<()>> Contender for F {
     }
 }
 
-/// Runs `passes` turns of all sides, after one turn that does not count, and returns the times of each side. Every
-/// other turn runs backwards, so that no side always follows the same neighbor.
+/// Runs `passes` turns of all sides, after one turn that does not count, and returns the times of each side.
 pub(crate) fn run_alternating<const N: usize>(
     passes: usize,
     mut sides: [&mut dyn Contender; N],
@@ -112,17 +111,20 @@ pub(crate) fn run_alternating<const N: usize>(
     for side in &mut sides {
         side.pass(&mut Times::default())?;
     }
-    for turn in 0..passes {
-        let mut order: Vec<usize> = (0..N).collect();
-        if turn % 2 == 1 {
-            order.reverse();
-        }
-        for index in order {
-            all[index].begin_pass();
-            sides[index].pass(&mut all[index])?;
-        }
+    for index in turns(passes, N) {
+        all[index].begin_pass();
+        sides[index].pass(&mut all[index])?;
     }
     Ok(all)
+}
+
+/// Yields the index of the side that runs next, for `passes` turns of all sides. Every other turn runs backwards, so
+/// that no side always follows the same neighbor.
+pub(crate) fn turns(passes: usize, sides: usize) -> impl Iterator<Item = usize> {
+    (0..passes * sides).map(move |step| {
+        let (turn, place) = (step / sides, step % sides);
+        if turn.is_multiple_of(2) { place } else { sides - 1 - place }
+    })
 }
 
 #[cfg(test)]

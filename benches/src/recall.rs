@@ -1,15 +1,13 @@
-//! Measures recall: its quality on sets of prompts with known answers, and its speed.
+//! Measures the quality of recall on sets of prompts with known answers.
 //!
 //! Our own sets of memories and prompts are in `benches/sets` and `benches/mix`. External data is not part of the project; `--data` names
 //! its folder. It holds conversations with questions and the turns that answer them (`corpus.jsonl`,
-//! `questions.jsonl`), and memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`). Speed is measured on
-//! generated texts.
+//! `questions.jsonl`), and memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`).
 
 mod bm25;
 mod conversations;
 mod memories;
 mod mix;
-mod speed;
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -18,7 +16,6 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::args::BenchConfig;
 use crate::report::Section;
 
 /// Optional output files, for programs that score rankings or learn weights.
@@ -46,11 +43,6 @@ impl Outputs {
         }
         Ok(())
     }
-}
-
-/// Measures speed.
-pub(crate) fn speed(bench: &BenchConfig) -> anyhow::Result<Section> {
-    speed::measure(bench)
 }
 
 /// Measures the quality of recall on our own sets and on the data of a folder. The section names the sets that are

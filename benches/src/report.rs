@@ -53,6 +53,8 @@ enum MeasuredValue {
     Seconds(f64),
     /// A share between 0 and 1.
     Share(f64),
+    /// The reason why there is no value.
+    Missing(&'static str),
 }
 
 /// The comparison of a value.
@@ -71,8 +73,6 @@ enum Comparison {
 pub(crate) enum ReportTarget {
     /// The highest ratio to the compared side.
     Ratio(f64),
-    /// The largest difference to the compared side.
-    More(Duration),
     /// The longest p50.
     P50(Duration),
     /// The longest p99.
@@ -126,6 +126,12 @@ impl ReportLine {
         Self { name: what.into(), value: MeasuredValue::Share(share), against: None, target: None }
     }
 
+    /// Returns a row that says why it has no value.
+    pub(crate) fn missing(what: impl Into<String>, reason: &'static str) -> Self {
+        let value = MeasuredValue::Missing(reason);
+        Self { name: what.into(), value, against: None, target: None }
+    }
+
     /// Adds the p99 to the row.
     pub(crate) fn tail(mut self) -> Self {
         self.against = Some(Comparison::Tail);
@@ -136,6 +142,11 @@ impl ReportLine {
     pub(crate) fn ratio(mut self, of: impl Into<String>, ratio: f64) -> Self {
         self.against = Some(Comparison::Ratio { of: of.into(), ratio });
         self
+    }
+
+    /// Returns whether the row has a ratio to another side.
+    pub(crate) const fn has_ratio(&self) -> bool {
+        matches!(self.against, Some(Comparison::Ratio { .. }))
     }
 
     /// Adds the difference to another side.
@@ -154,9 +165,6 @@ impl ReportLine {
     fn is_met(&self) -> Option<bool> {
         Some(match (self.target?, &self.against, &self.value) {
             (ReportTarget::Ratio(most), Some(Comparison::Ratio { ratio, .. }), _) => *ratio <= most,
-            (ReportTarget::More(most), Some(Comparison::More { seconds, .. }), _) => {
-                *seconds <= most.as_secs_f64()
-            }
             (ReportTarget::P50(most), _, MeasuredValue::Calls { p50, .. }) => *p50 <= most,
             (ReportTarget::P99(most), _, MeasuredValue::Calls { p99, .. }) => *p99 <= most,
             (ReportTarget::Bytes(most), _, MeasuredValue::Bytes(bytes)) => *bytes <= most,
@@ -190,6 +198,9 @@ impl ReportLine {
             MeasuredValue::Share(share) => {
                 (String::new(), format!("{share:.3}"), String::new(), String::new())
             }
+            MeasuredValue::Missing(reason) => {
+                (String::new(), (*reason).to_owned(), String::new(), String::new())
+            }
         };
         let is_tail = matches!(self.target, Some(ReportTarget::P99(_)));
         let against = match (&self.against, &self.value) {
@@ -209,7 +220,6 @@ impl ReportLine {
         let target = match self.target {
             None => String::new(),
             Some(ReportTarget::Ratio(most)) => format!("≤ {most} ×"),
-            Some(ReportTarget::More(most)) => format!("≤ + {}", shown(most.as_secs_f64())),
             Some(ReportTarget::P50(most)) => format!("≤ {}", shown(most.as_secs_f64())),
             Some(ReportTarget::P99(most)) => format!("p99 ≤ {}", shown(most.as_secs_f64())),
             Some(ReportTarget::Rate(most)) => format!("≤ {most}"),
@@ -240,6 +250,7 @@ impl ReportLine {
             MeasuredValue::Count(count) => line["count"] = json!(count),
             MeasuredValue::Seconds(seconds) => line["took_us"] = micros(*seconds),
             MeasuredValue::Share(share) => line["share"] = json!(share),
+            MeasuredValue::Missing(reason) => line["missing"] = json!(reason),
         }
         match &self.against {
             None | Some(Comparison::Tail) => {}
@@ -366,8 +377,9 @@ mod tests {
                     .target(ReportTarget::Ratio(1.3)),
                 ReportLine::calls("call", &own)
                     .more("echo", own.more_than(&bare))
-                    .target(ReportTarget::More(Duration::from_micros(300))),
+                    .target(ReportTarget::P50(Duration::from_millis(1))),
                 ReportLine::bytes("size", 12_900_000).target(ReportTarget::Bytes(12 << 20)),
+                ReportLine::missing("another", "not installed"),
             ],
         };
         insta::assert_snapshot!(section.markdown(), @"
@@ -375,12 +387,13 @@ mod tests {
 
         600 bytes.
 
-        | metric | p10    | p50       | p95    | per second | relative, same run | target      | met    |
-        | ------ | ------ | --------- | ------ | ---------- | ------------------ | ----------- | ------ |
-        | bare   | 500 µs | 500 µs    | 500 µs | 2000       |                    |             |        |
-        | create | 700 µs | 700 µs    | 700 µs | 1429       | 1.40 × bare        | ≤ 1.3 ×     | **no** |
-        | call   | 700 µs | 700 µs    | 700 µs | 1429       | echo + 200 µs      | ≤ + 300 µs  | yes    |
-        | size   |        | 12.30 MiB |        |            |                    | ≤ 12.00 MiB | **no** |
+        | metric  | p10    | p50           | p95    | per second | relative, same run | target      | met    |
+        | ------- | ------ | ------------- | ------ | ---------- | ------------------ | ----------- | ------ |
+        | bare    | 500 µs | 500 µs        | 500 µs | 2000       |                    |             |        |
+        | create  | 700 µs | 700 µs        | 700 µs | 1429       | 1.40 × bare        | ≤ 1.3 ×     | **no** |
+        | call    | 700 µs | 700 µs        | 700 µs | 1429       | echo + 200 µs      | ≤ 1.00 ms   | yes    |
+        | size    |        | 12.30 MiB     |        |            |                    | ≤ 12.00 MiB | **no** |
+        | another |        | not installed |        |            |                    |             |        |
         ");
     }
 

@@ -106,9 +106,9 @@ impl McpClient {
         Ok(())
     }
 
-    /// Returns the resident memory of the server's process.
-    pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
-        resident_bytes_of(self.child.id())
+    /// Returns the id of the server's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 
@@ -122,12 +122,22 @@ impl Drop for McpClient {
 
 /// Returns the resident memory of a process.
 pub(crate) fn resident_bytes_of(pid: u32) -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    resident_bytes(&status).context("the status of the process has no VmRSS")
+    memory_of(pid, "VmRSS:")
 }
 
-fn resident_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+/// Returns the peak resident memory of a process.
+pub(crate) fn peak_bytes_of(pid: u32) -> anyhow::Result<u64> {
+    memory_of(pid, "VmHWM:")
+}
+
+fn memory_of(pid: u32, field: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    bytes_of(&status, field).with_context(|| format!("the status of the process has no {field}"))
+}
+
+/// Returns the value of a field in the status of a process.
+fn bytes_of(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
@@ -178,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn resident_memory_is_read_from_the_status_of_a_process() {
+    fn memory_is_read_from_the_status_of_a_process() {
         let status = "Name:\tlukasa\nVmSize:\t  90000 kB\nVmRSS:\t   12345 kB\n";
-        assert_eq!(resident_bytes(status), Some(12_345 * 1024));
-        assert_eq!(resident_bytes("Name:\tlukasa\n"), None);
+        assert_eq!(bytes_of(status, "VmRSS:"), Some(12_345 * 1024));
+        assert_eq!(bytes_of(status, "VmHWM:"), None);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::args::{Args, BenchConfig};
-use crate::context::ContextTree;
+use crate::context_tree::ContextTree;
 use crate::fixture::Fixture;
 use crate::measure::{Times, run_alternating};
 use crate::report::{ReportLine, ReportTarget, Section};

@@ -1,23 +1,13 @@
-//! Measures the context of a model: the assembly of a segment, and the loading of context files with and without cache.
-//!
-//! A segment consists of context files, index and hot set. The context files lie in a tree of folders in which most of
-//! them do not apply to the folder that is loaded.
+//! A tree of folders with context files, most of which do not apply to the folder that is loaded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::{BindingRequest, Caller, ContextFiles, Workspace};
 
-use crate::args::BenchConfig;
 use crate::fixture::Fixture;
-use crate::measure::{Times, run_alternating};
-use crate::report::{ReportLine, ReportTarget, Section};
+use crate::measure::Times;
 
-/// Memories in the scope: its default cap.
-const MEMORIES: usize = 1_000;
-/// Context files of the segment.
-const SEGMENT_FILES: usize = 20;
 /// Folders of the tree.
 const FOLDERS: usize = 200;
 /// Context files in it; those on the way to the deepest folder are loaded.
@@ -26,63 +16,9 @@ const FILES: usize = 50;
 const DEPTH: usize = 10;
 /// Files of the tree that a load reads: each context file on the way, and six imports of each.
 const LOADED: usize = 7 * DEPTH;
-const SEGMENTS: usize = 10;
-const LOADS: usize = 10;
-const SEGMENT_MAX: Duration = Duration::from_millis(10);
 
 const RULE: &str = "- Prefer small changes, run the tests that are near, and say why a rule is there; \
                     `@not/an/import` is code.\n";
-
-/// Measures segments and loads of context files.
-pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
-    let fixture = Fixture::open(&bench.dir.join("context"))?;
-    fixture.fill(MEMORIES)?;
-    let shallow = bench.dir.join("shallow");
-    let near = chain(&shallow, SEGMENT_FILES, |_| RULE.repeat(10))?;
-    let tree = ContextTree::new(&fixture, &bench.dir.join("deep"))?;
-    fixture.run(fixture.engine().trusted_folders().add(&shallow))?;
-    fixture.wait_for_quiet()?;
-    let near = context_files(&fixture, &near);
-    let mut segment = |times: &mut Times| {
-        for _ in 0..SEGMENTS {
-            let segment = fixture.engine().segment(fixture.memories(), &near);
-            let showing = times.time(|| fixture.run(segment))?;
-            anyhow::ensure!(showing.files.len() == SEGMENT_FILES, "context files are missing");
-        }
-        Ok(())
-    };
-    let mut bare = |times: &mut Times| {
-        for _ in 0..LOADS {
-            let read =
-                || tree.files.iter().try_fold(0, |sum, file| Ok(sum + std::fs::read(file)?.len()));
-            let read: std::io::Result<usize> = times.time(read);
-            anyhow::ensure!(read? > 0, "files are missing");
-        }
-        Ok(())
-    };
-    let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&fixture, times));
-    let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&fixture, times));
-    let [segment, bare, cold, warm] =
-        run_alternating(bench.passes, [&mut segment, &mut bare, &mut cold, &mut warm])?;
-    fixture.close();
-    let lines = vec![
-        ReportLine::calls("segment: context files, index, hot set", &segment)
-            .target(ReportTarget::P50(SEGMENT_MAX)),
-        ReportLine::calls("bare reads of the files of the tree", &bare),
-        ReportLine::calls("context files of the tree, no cache", &cold)
-            .ratio("bare reads", cold.ratio_to(&bare)),
-        ReportLine::calls("context files of the tree, cached", &warm)
-            .ratio("bare reads", warm.ratio_to(&bare)),
-    ];
-    let method = format!(
-        "The segment has {MEMORIES} memories and {SEGMENT_FILES} context files, each in a folder of its \
-         own; warm caches. {}. *No cache* finds, reads and parses the files again, with their bytes in the \
-         system's cache. {} passes.",
-        ContextTree::tree_description(),
-        bench.passes
-    );
-    Ok(Section { title: "Context", method, lines })
-}
 
 /// A tree of folders with context files that import others.
 #[derive(Debug)]
