@@ -664,8 +664,9 @@ export interface paths {
         };
         /**
          * Find the memories that fit a prompt.
-         * @description The answer has the text that a model would be shown, and for each memory in it the reason why it fits. If
-         *     nothing fits, the text and the list are empty.
+         * @description The answer has the text that a model would be shown, and for each of at most five memories its score and the reason
+         *     why it fits. It includes weak matches, marked as such, which are never shown beside a prompt unasked. If no memory
+         *     has any relation to the prompt, the text and the list are empty.
          */
         get: operations["recall"];
         put?: never;
@@ -2361,14 +2362,28 @@ export interface components {
         };
         /** @description A memory of a recalled block. */
         RecalledMemory: {
+            /** @description The paths of other memories that fit and say the same. */
+            alsoIn?: string[];
             /** @description The time of the last write: ISO 8601, UTC, milliseconds. */
             modifiedAt: string;
             /** @description The memory's path. */
             path: string;
+            /**
+             * @description The time from which the text is, if known: ISO 8601, UTC, milliseconds. It is the date in the frontmatter, else
+             *     the last write by a person or an agent. Else it is the time of the file, unless that came with a checkout.
+             */
+            savedAt?: string | null;
+            /**
+             * Format: double
+             * @description Estimate that the memory helps, from 0 to 1, with two decimals. At least 0.5 unless the match is weak.
+             */
+            score: number;
             /** @description The memory's title. */
             title: string;
             /** @description The origin of an unreviewed memory: `repository`, or `influenced` if an agent wrote it after reading such text. */
             unreviewed?: string | null;
+            /** @description Whether the match is weak: the memory may not help, and would not be shown unasked. */
+            weak: boolean;
             /** @description The reason why the memory matches, for people. */
             why: string;
         };
