@@ -1,6 +1,7 @@
 //! Fingerprints only select what is compared: without them the rules decide alike.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 use memory::change::Trust;
@@ -115,9 +116,9 @@ fn memory_text() -> impl Strategy<Value = String> {
     (kinds, prop::option::of(statement()), entries).prop_map(|(kind, description, entries)| {
         let mut text = format!("---\ntype: {kind}\n---\n\n");
         for (bullet, statement, reasons) in entries {
-            text.push_str(&format!("{bullet}{statement}\n"));
+            writeln!(text, "{bullet}{statement}").unwrap();
             if let Some(reasons) = reasons {
-                text.push_str(&format!("  Why: {reasons}\n"));
+                writeln!(text, "  Why: {reasons}").unwrap();
             }
         }
         match description {

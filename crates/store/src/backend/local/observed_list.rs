@@ -189,5 +189,5 @@ fn stat_at(root: &Dir, path: &RelativePath) -> Result<Option<Stat>, BackendError
     Ok(folder.and_then(|folder| stat_file(&folder, path.file_name(), looked_at)))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests;
