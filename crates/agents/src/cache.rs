@@ -22,13 +22,19 @@ pub(crate) struct CachedText {
 }
 
 impl CachedText {
-    /// Parses a memory for the cache, with everything that tasks need of it.
+    /// Parses a memory for the cache, with everything that tasks need of it. An unreviewed memory decides nothing, so it
+    /// is not parsed: a clone may bring megabytes of text.
     pub(crate) fn new(stored: &StoredMemory, stamp: Stamp) -> Self {
         let path = stored.path.clone();
         let path_bytes = path.relative().map_or(0, |relative| relative.as_str().len());
-        // The tokens of the title are kept with the text.
-        drop(title_fingerprints(stored));
-        let bytes = size_of::<Self>() + path_bytes + stored.text.memory_bytes();
+        let text_bytes = if stored.is_unreviewed() {
+            stored.text.len()
+        } else {
+            // The tokens of the title are kept with the text.
+            drop(title_fingerprints(stored));
+            stored.text.memory_bytes()
+        };
+        let bytes = size_of::<Self>() + path_bytes + text_bytes;
         Self { path, stamp, text: stored.text.clone(), bytes }
     }
 }

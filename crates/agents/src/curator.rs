@@ -14,6 +14,7 @@ use memory::document;
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{Mutex, MutexGuard};
+use store::backend::Stamp;
 use store::{Draft, MEMORY_LIST, Memories, MountState, ScannedMemory, StoreError, Unreviewed};
 use strum::VariantArray as _;
 
@@ -94,12 +95,14 @@ impl<C: Clock> RuleCurator<C> {
         let mut scanned = Box::pin(memories.scan_roots()).await?;
         let mut stored: Vec<StoredMemory> = Vec::with_capacity(scanned.len());
         let (mut occupied_paths, mut failed_reads) = (Vec::new(), Vec::new());
+        let mut read_roots = Vec::new();
         for MountState { mount, key, .. } in mounts {
             let root_key = key.map(|key| key.place).unwrap_or_default();
             let (in_mount, rest) =
                 scanned.into_iter().partition(|memory| memory.path.mount() == Some(mount));
             scanned = rest;
             let read = Box::pin(self.read_root(memories, &root_key, in_mount)).await;
+            read_roots.push((root_key, stored.len(), read.stamps));
             stored.extend(read.memories);
             occupied_paths.extend(read.occupied_paths);
             failed_reads.extend(read.failed);
@@ -119,6 +122,13 @@ impl<C: Clock> RuleCurator<C> {
                     None => {}
                 }
             }
+        }
+        // Only now it is known which memories will be needed in parsed form.
+        for (root_key, first, stamps) in read_roots {
+            let of_root = stored.iter().skip(first).zip(stamps);
+            let texts = of_root.filter_map(|(memory, stamp)| Some(CachedText::new(memory, stamp?)));
+            let texts = texts.collect();
+            self.cache().insert_root(&root_key, texts);
         }
         let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
         Ok(Snapshot { memories: stored, occupied_paths, failed_reads, writable, now, time_zone })
@@ -141,7 +151,6 @@ impl<C: Clock> RuleCurator<C> {
         let missing = scanned.iter().zip(&cached).filter(|(_, cached)| cached.is_none());
         let missing: Vec<_> = missing.map(|(memory, _)| &memory.path).collect();
         let mut read = memories.read_many(&missing).await.into_iter();
-        let mut to_cache = Vec::with_capacity(scanned.len());
         result.memories.reserve(scanned.len());
         for (ScannedMemory { path, stamp, pinned, .. }, cached) in scanned.into_iter().zip(cached) {
             let text = match cached {
@@ -173,10 +182,9 @@ impl<C: Clock> RuleCurator<C> {
                 influenced: false,
                 written_by_review: false,
             };
-            to_cache.extend(stamp.map(|stamp| CachedText::new(&memory, stamp)));
             result.memories.push(memory);
+            result.stamps.push(stamp);
         }
-        self.cache().insert_root(root_key, to_cache);
         result.occupied_paths.sort_unstable();
         result
     }
@@ -186,6 +194,8 @@ impl<C: Clock> RuleCurator<C> {
 #[derive(Default)]
 struct ReadMemories {
     memories: Vec<StoredMemory>,
+    /// Stamps of their files, in their order.
+    stamps: Vec<Option<Stamp>>,
     /// Paths of files that are not among the memories.
     occupied_paths: Vec<MemoryPath>,
     /// The paths among them where reading failed and that may hold entries.

@@ -41,7 +41,12 @@ const COVERAGE_SHARE_MIN: f32 = 0.25;
 const COVERAGE_FLOOR: f32 = 0.3;
 const SCORE_GAP_MAX: f32 = 2.0;
 
-/// Minimum coverage of a memory that only has some relation to the question, where vectors are not used.
+/// A memory that only has some relation to the question covers this share of it, or one of its entries has this
+/// similarity. A learned bound alone would answer what has nothing to do with any memory.
+const RELATED_SHARE_MIN: f32 = 0.2;
+const RELATED_SIMILARITY_MIN: f32 = 0.3;
+
+/// Minimum coverage of such a memory where vectors are not used.
 const RELATED_COVERAGE_MIN: f32 = 0.3;
 
 /// Factor from coverage to an answer score, where vectors are not used.
@@ -451,7 +456,10 @@ impl<'a> RankedCandidates<'a> {
         if self.query.text_vector.is_empty() {
             return scored.coverage.combined() >= RELATED_COVERAGE_MIN;
         }
+        let covered = scored.coverage.share_of(scored.coverage.combined());
+        let ([of_entry, _], _) = self.rows.similarity(&scored.group);
         answer_score >= LENIENT_ANSWER_MIN[usize::from(self.query.is_foreign)]
+            && (covered >= RELATED_SHARE_MIN || of_entry >= RELATED_SIMILARITY_MIN)
     }
 
     /// Checks whether a memory is shown beside the best.

@@ -276,7 +276,8 @@ impl Memories {
             let mut batches = stream::iter(batches).buffered(BATCHES_READ_AT_ONCE);
             let mut files = list.files.iter();
             while let Some(texts) = batches.next().await {
-                for (file, text) in files.by_ref().zip(texts) {
+                // The texts come first, so that the end of a batch takes no file.
+                for (text, file) in texts.into_iter().zip(files.by_ref()) {
                     let is_generated = |text: &Arc<str>| is_generated_list(text.as_bytes());
                     if root.is_list(&file.path) && text.as_ref().is_ok_and(is_generated) {
                         continue;

@@ -94,7 +94,11 @@ fn a_trusted_folder_is_shown_with_its_imports_index_and_hot_set() {
 #[test]
 fn recalled_memories_are_shown_with_time_reason_and_cost() {
     let place = prepared_sandbox();
-    place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
+    // What was never used is not in the hot set, so recall may add it.
+    let memories = place.checkout().join(".lukasa/memory");
+    let text = "- The harbour master of Brenn is called Olga.\n";
+    fs::write(memories.join("harbour.md"), text).unwrap();
+    place.run_ok(&["accept", "--yes", "project/harbour.md"]);
     let ask = "who is the harbour master?";
     let at =
         |moment: &str, prompt: &str| place.json(&["context", "--at", moment, "--prompt", prompt]);

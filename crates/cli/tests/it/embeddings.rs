@@ -40,7 +40,7 @@ fn recall_finds_by_vectors_and_explains_it() {
     let place = filled(&server, "");
     assert_eq!(server.requests().len(), 0, "writing sends nothing");
     insta::assert_snapshot!(place.run_ok(&["recall", "--explain", QUAY]), @r"
-    project/harbour.md
+    project/harbour.md  0.88, saved today
       is near to the prompt as a whole (1.00)
       - The harbour master of Brenn is called Olga Tveit.
     ");

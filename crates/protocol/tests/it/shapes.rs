@@ -440,7 +440,7 @@ fn conversations() {
     ]);
     check_ignores_unknown::<ContextUpdate>(&[
         "{}",
-        r#"{"recalled":{"text":"t","memories":[{"path":"p","title":"t","modifiedAt":"m","why":"w"},{"path":"p","title":"t","modifiedAt":"m","why":"w","unreviewed":"u"}]},"changes":{"text":"t","tokens":1}}"#,
+        r#"{"recalled":{"text":"t","memories":[{"path":"p","title":"t","modifiedAt":"m","score":0.5,"weak":false,"why":"w"},{"path":"p","title":"t","modifiedAt":"m","savedAt":"s","score":0.1,"weak":true,"why":"w","alsoIn":["q"],"unreviewed":"u"}]},"changes":{"text":"t","tokens":1}}"#,
     ]);
 }
 

