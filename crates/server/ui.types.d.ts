@@ -56,7 +56,7 @@ declare namespace T {
     folders: string[];
     here?: { path: string; trusted: boolean; speaks: { kind: 'contextFile' | 'memory'; path: string; description: string }[]; more: number } | null;
   }
-  interface Recalled { path: string; title: string; modifiedAt: string; why: string; unreviewed?: string | null }
+  interface Recalled { path: string; title: string; modifiedAt: string; savedAt?: string; score: number; weak: boolean; why: string; alsoIn?: string[]; unreviewed?: string | null }
   interface Match { path: string; line: number; text: string }
   interface ScopeStats { scope: string; memories: number; memoriesMax: number; bytes: number; unavailable?: string | null }
   interface Stats {
