@@ -18,7 +18,6 @@ use async_trait::async_trait;
 use memory::cache::Cache;
 use memory::feature::Feature;
 use memory::limits::EMBED_RETRY_DELAY;
-use memory::path::MemoryPath;
 use memory::screen::Screen;
 use parking_lot::Mutex;
 use recall::limits::{CORPORA_CACHED_MAX, CORPUS_BATCH, CORPUS_PERSIST_DELAY, CORPUS_TRIM_DELAY};
@@ -31,7 +30,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Embeddings;
-use crate::recall_service::corpus::{CorpusDiff, LiveCorpus, Update};
+use crate::recall_service::corpus::{CorpusDiff, LiveCorpus, Ranking, Update};
 use crate::recall_service::corpus_file::CorpusSlot;
 use crate::recall_service::embeddings::{EmbeddingIndex, FillOutcome, QueryVector};
 use crate::retriever::{
@@ -143,8 +142,7 @@ impl RecallService {
         self.update(&corpus, memories).await?;
         let texts = corpus.read().paths_without_text();
         corpus.read_texts(memories, &texts).await;
-        let paths: Vec<MemoryPath> = corpus.read().memories.keys().cloned().collect();
-        corpus.look_up_last_writes(memories, &paths).await;
+        corpus.look_up_last_writes(memories, None).await;
         self.request_embeddings();
         Ok(())
     }
@@ -158,15 +156,8 @@ impl RecallService {
         memories: &Memories,
         prompt: &str,
     ) -> Result<Vec<RetrievedMemory>, StoreError> {
-        memories.check_feature(Feature::Recall)?;
-        let corpus = self.live_corpus(memories);
-        self.update(&corpus, memories).await?;
-        let query_vector = self.query_vector_waiting(&corpus, memories, prompt).await?;
-        let ranking = corpus.rank(
-            prompt,
-            |state| Some(query_vector.as_ref()?.dense_scores(state)),
-            RecallOrigin::Requested,
-        );
+        let (corpus, ranking) =
+            self.rank_current(memories, prompt, RecallOrigin::Requested).await?;
         Ok(corpus.top(memories, &ranking).await)
     }
 
@@ -178,16 +169,25 @@ impl RecallService {
         prompt: &str,
         shown: &ShownSet,
     ) -> Result<Vec<RetrievedMemory>, StoreError> {
+        let (corpus, ranking) =
+            self.rank_current(memories, prompt, RecallOrigin::Unrequested).await?;
+        Ok(corpus.top(memories, &ranking.without_shown(shown)).await)
+    }
+
+    /// Ranks the memories that fit a prompt in an up-to-date corpus, for a caller that waits.
+    async fn rank_current(
+        &self,
+        memories: &Memories,
+        prompt: &str,
+        origin: RecallOrigin,
+    ) -> Result<(Arc<LiveCorpus>, Ranking), StoreError> {
         memories.check_feature(Feature::Recall)?;
         let corpus = self.live_corpus(memories);
         self.update(&corpus, memories).await?;
         let query_vector = self.query_vector_waiting(&corpus, memories, prompt).await?;
-        let ranking = corpus.rank(
-            prompt,
-            |state| Some(query_vector.as_ref()?.dense_scores(state)),
-            RecallOrigin::Unrequested,
-        );
-        Ok(corpus.top(memories, &ranking.without_shown(shown)).await)
+        let dense_scores = |state: &_| Some(query_vector.as_ref()?.dense_scores(state));
+        let ranking = corpus.rank(prompt, dense_scores, origin);
+        Ok((corpus, ranking))
     }
 
     /// Writes changed corpora and vectors to their files, for the next process.

@@ -231,21 +231,23 @@ impl Memories {
     pub async fn list(&self, under: Option<&MemoryPath>) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
         let under = under.filter(|path| **path != MemoryPath::Top);
-        for bound in &self.mounts {
-            if under.is_some_and(|path| path.mount() != Some(bound.mount)) {
+        for bound in self.mounts_of(under)? {
+            let Ok(root) = &bound.root else {
+                listing.incomplete_mounts.push(bound.mount);
                 continue;
-            }
-            let root = match (&bound.root, under) {
-                (Ok(root), _) => root,
-                (Err(_), None) => {
-                    listing.incomplete_mounts.push(bound.mount);
-                    continue;
-                }
-                (Err(_), Some(_)) => self.root(bound.mount)?,
             };
             self.list_root(bound, root, under, &mut listing).await?;
         }
         Ok(listing)
+    }
+
+    /// Returns all mounts, available or not, or that of a path, which must be available.
+    fn mounts_of(&self, under: Option<&MemoryPath>) -> Result<Vec<&BoundMount>, StoreError> {
+        let Some(mount) = under.and_then(MemoryPath::mount) else {
+            return Ok(self.mounts.iter().collect());
+        };
+        let named = self.mounts.iter().filter(|bound| bound.mount == mount);
+        named.map(|bound| Ok(self.root(mount).map(|_| bound)?)).collect()
     }
 
     /// Calls `visit` with the text of each memory, or with the reason why it has none. Visits all scopes, or one scope or
@@ -258,15 +260,8 @@ impl Memories {
     ) -> Result<usize, StoreError> {
         let mut omitted = 0;
         let under = under.filter(|path| **path != MemoryPath::Top);
-        for bound in &self.mounts {
-            if under.is_some_and(|path| path.mount() != Some(bound.mount)) {
-                continue;
-            }
-            let root = match (&bound.root, under) {
-                (Ok(root), _) => root,
-                (Err(_), None) => continue,
-                (Err(_), Some(_)) => self.root(bound.mount)?,
-            };
+        for bound in self.mounts_of(under)? {
+            let Ok(root) = &bound.root else { continue };
             let Some(list) = self.list_files(bound, root, under).await? else { continue };
             omitted += list.files_total - list.files.len();
             let mut batches = Vec::new();

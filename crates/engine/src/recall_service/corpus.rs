@@ -358,16 +358,27 @@ impl LiveCorpus {
         changed
     }
 
-    /// Looks up the writes that the texts of memories come from, where that was not done before.
-    pub(super) async fn look_up_last_writes(&self, memories: &Memories, paths: &[MemoryPath]) {
+    /// Looks up the writes that the texts of memories come from, where that was not done before; for all memories if
+    /// none are named.
+    pub(super) async fn look_up_last_writes(
+        &self,
+        memories: &Memories,
+        paths: Option<&[MemoryPath]>,
+    ) {
         let missing: Vec<(MemoryPath, Revision)> = {
             let state = self.read();
-            let revision = |path: &MemoryPath| Some(state.memories.get(path)?.revision);
-            let missing = paths.iter().filter_map(|path| Some((path.clone(), revision(path)?)));
-            let is_known = |(path, revision): &(MemoryPath, Revision)| {
-                state.last_writes.get(path).is_some_and(|(known, _)| known == revision)
+            let unknown = |(path, read): (&MemoryPath, &CachedMemory)| {
+                let known = state.last_writes.get(path);
+                let is_known = known.is_some_and(|(revision, _)| *revision == read.revision);
+                (!is_known).then(|| (path.clone(), read.revision))
             };
-            missing.filter(|one| !is_known(one)).collect()
+            match paths {
+                None => state.memories.iter().filter_map(unknown).collect(),
+                Some(paths) => {
+                    let named = paths.iter().filter_map(|path| state.memories.get_key_value(path));
+                    named.filter_map(unknown).collect()
+                }
+            }
         };
         if missing.is_empty() {
             return;
@@ -402,7 +413,7 @@ impl LiveCorpus {
     pub(super) async fn top(&self, memories: &Memories, ranking: &Ranking) -> Vec<RetrievedMemory> {
         let mut ranking = ranking.clone();
         let paths: Vec<MemoryPath> = ranking.0.iter().map(|(hit, _)| hit.path.clone()).collect();
-        self.look_up_last_writes(memories, &paths).await;
+        self.look_up_last_writes(memories, Some(&paths)).await;
         loop {
             let first = self.read().try_top(&ranking);
             let missing = match first {
@@ -488,6 +499,7 @@ impl CorpusState {
         let mut drift = 0;
         for path in &update.removed {
             drift += usize::from(self.memories.remove(path).is_some());
+            self.last_writes.remove(path);
             self.corpus.remove(path);
         }
         for (path, read) in update.indexed {

@@ -130,7 +130,7 @@ impl LiveCorpus {
             listed = list();
         }
         let paths: Vec<MemoryPath> = listed.iter().map(|(hit, _)| hit.path.clone()).collect();
-        self.look_up_last_writes(&query.memories, &paths).await;
+        self.look_up_last_writes(&query.memories, Some(&paths)).await;
         let state = self.read();
         let retrieved = listed.into_iter().filter_map(|(hit, read)| {
             let text = read.text.get()?;

@@ -1,7 +1,7 @@
 //! Tests of eviction after a quiet period, and of the number of rankings per prompt.
 
 use memory::command::MemoryCommand;
-use memory::path::Layout;
+use memory::path::{Layout, MemoryPath};
 use recall::limits::CORPUS_TRIM_DELAY;
 use store::{BaseFolders, CallContext, Caller};
 
