@@ -393,7 +393,8 @@ fn number_clauses(
             Some(quote) => (quote.clone(), "§".to_owned()),
             None => (range, normalized),
         };
-        let gap = slice(text, end..range.start);
+        // Words that are pairs of characters overlap, and have no gap.
+        let gap = slice(text, end.min(range.start)..range.start);
         let is_dash = |c: char| matches!(c, '–' | '—');
         let marks =
             [',', ';', ':', '(', ')', '，', '、', '；', '：', '（', '）', '.', '!', '?', '\n'];

@@ -99,3 +99,11 @@ fn the_number_of_findings_is_limited_and_the_strongest_come_first() {
     assert_eq!(found[0].1, "the gate opens at 6.");
     assert_eq!(found[1].1, "Never use emojis.");
 }
+
+#[test]
+fn pairs_of_characters_that_overlap_are_read_as_words_without_a_gap() {
+    // A digit of Myanmar begins a number with a digit of another script, so the number is split into pairs.
+    for text in ["\u{116D0}:0 ", "always \u{116D0}:0, never", "\u{1041}:2-3 remember that"] {
+        review_statements(&[text]);
+    }
+}
