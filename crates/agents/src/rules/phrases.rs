@@ -377,7 +377,7 @@ fn split_characters(text: &str) -> Vec<(Range<usize>, String)> {
         .collect()
 }
 
-/// Numbers the clauses, and joins each quotation into one word.
+/// Numbers the clauses, and joins each quotation into one word. The words of the result do not overlap.
 fn number_clauses(
     text: &str,
     words: Vec<(Range<usize>, String)>,
@@ -393,8 +393,11 @@ fn number_clauses(
             Some(quote) => (quote.clone(), "§".to_owned()),
             None => (range, normalized),
         };
-        // Words that are pairs of characters overlap, and have no gap.
-        let gap = slice(text, end.min(range.start)..range.start);
+        if range.start < end {
+            // Words that are pairs of characters overlap; those that do not are enough.
+            continue;
+        }
+        let gap = slice(text, end..range.start);
         let is_dash = |c: char| matches!(c, '–' | '—');
         let marks =
             [',', ';', ':', '(', ')', '，', '、', '；', '：', '（', '）', '.', '!', '?', '\n'];

@@ -101,9 +101,14 @@ fn the_number_of_findings_is_limited_and_the_strongest_come_first() {
 }
 
 #[test]
-fn pairs_of_characters_that_overlap_are_read_as_words_without_a_gap() {
+fn a_few_characters_of_a_script_without_spaces_are_read_among_other_words() {
     // A digit of Myanmar begins a number with a digit of another script, so the number is split into pairs.
-    for text in ["\u{116D0}:0 ", "always \u{116D0}:0, never", "\u{1041}:2-3 remember that"] {
+    for text in [
+        "\u{116D0}:0 ",
+        "always \u{116D0}:0, never",
+        "\u{1041}:2-3 remember that",
+        "ตลาด: never push on Fridays",
+    ] {
         review_statements(&[text]);
     }
 }
