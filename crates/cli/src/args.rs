@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 mod agents;
 mod context;
+mod encoder;
 mod ls;
 mod models;
 mod overview;
@@ -24,6 +25,7 @@ mod workspace;
 pub(crate) use agents::Acp;
 pub(crate) use agents::{Hook, Install, Installation, Mcp, Uninstall};
 pub(crate) use context::{Context, Recall, Trust, TurnPhase};
+pub(crate) use encoder::{Encoder, EncoderAction};
 pub(crate) use ls::{Filter, Ls, Order};
 pub(crate) use models::{ModelsArgs, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
@@ -186,6 +188,7 @@ pub(crate) enum Command {
     Ui(Ui),
     Serve(Serve),
     Service(Service),
+    Encoder(Encoder),
     Token(Token),
     Events(Events),
     Mcp(Mcp),

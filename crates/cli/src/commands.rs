@@ -26,6 +26,7 @@ pub(crate) mod demo;
 mod drafts;
 mod edit;
 mod editor;
+mod encoder;
 mod events;
 mod export;
 mod features;
@@ -96,6 +97,7 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         | Command::Doctor(_)
         | Command::Serve(_)
         | Command::Service(_)
+        | Command::Encoder(_)
         | Command::Token(_)
         | Command::Events(_)
         | Command::Mcp(_)
@@ -157,6 +159,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Ui(args) => ui::run(app, &args).await,
         Command::Serve(args) => serve::run(app, &args).await,
         Command::Service(args) => service::run(app, &args),
+        Command::Encoder(args) => encoder::run(app, &args).await,
         Command::Token(_) => token::run(app),
         Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,

@@ -166,6 +166,7 @@ pub(crate) fn write_export(path: &Path, bytes: &[u8], overwrite: Overwrite) -> i
     fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
+    file.as_file().sync_all()?;
     match overwrite {
         Overwrite::Never => file.persist_noclobber(path)?,
         Overwrite::Always => file.persist(path)?,

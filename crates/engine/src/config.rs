@@ -4,6 +4,7 @@
 //! texts to another machine is off by default.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,8 +47,11 @@ pub struct Config {
     /// The style in which imports of context files are shown.
     pub imports: ImportStyle,
     /// The embedding endpoint for recall, off by default. Texts of memories and prompts are sent to
-    /// it.
+    /// it. It is used instead of the encoder.
     pub embeddings: Option<Embeddings>,
+    /// The file of the encoder for recall, by default [`ENCODER_FILE`] in the data folder. Without
+    /// the file, or without the feature `encoder`, recall compares words and word vectors.
+    pub encoder: PathBuf,
     /// The models that do agents' work, none by default. Texts of memories are sent to them.
     pub models: AgentModels,
     /// The switches of features.
@@ -59,6 +63,9 @@ pub struct Config {
     /// Digests of values that the user allowed although a rule objects to them.
     pub screening_allowed: Vec<String>,
 }
+
+/// Name of the encoder's file in the data folder.
+pub const ENCODER_FILE: &str = "encoder.weights";
 
 /// An embedding endpoint, with its limits.
 #[derive(Clone, Debug)]
@@ -84,6 +91,7 @@ impl Config {
         let StoreSettings { files_max, retention, memory_list } = StoreSettings::default();
         Self {
             context: ContextSettings::new(folders.data.clone()),
+            encoder: folders.data.join(ENCODER_FILE),
             folders,
             clock: Arc::new(SystemClock),
             files_max,

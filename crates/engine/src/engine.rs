@@ -28,11 +28,12 @@ use tokio::sync::broadcast;
 
 use crate::config::Config;
 use crate::conversation::{Conversations, ReviewMode};
+use crate::encoder_file::installed_encoder;
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneDeps, LaneSettings, Lanes};
 use crate::models::{AgentModels, Fallback, ModelJob, ModelWork, ModelWorkPage};
 use crate::proposal_queue::ProposalQueue;
-use crate::recall_service::RecallService;
+use crate::recall_service::{RecallService, VectorSource};
 use crate::reranker::Reranker;
 use crate::retriever::{RecallBlock, RecallOrigin, Retriever, ShownSet, shown_key};
 use crate::review::{ReviewScheduler, ReviewSettings};
@@ -47,8 +48,8 @@ const STATE_FILE: &str = "lukasa.db";
 /// Folder of cached corpora, in the state folder.
 const CORPORA_FOLDER: &str = "corpora";
 
-/// Folder of cached embeddings, in the state folder; also the name of the lock of the process that
-/// requests them.
+/// Folder of cached vectors, in the state folder; also the name of the lock of the process that
+/// computes them.
 const VECTORS_FOLDER: &str = "vectors";
 
 /// An error in the settings that keeps the engine from opening.
@@ -133,23 +134,11 @@ impl Engine {
         let models = Some(models).filter(|_| features.has(Feature::Models)).unwrap_or_default();
         let dream = dream.filter(|_| features.has(Feature::ScheduledDreams));
         let embeddings = config.embeddings.filter(|_| features.has(Feature::Models));
-        let limits = CacheDirLimits {
-            bytes_max: CORPUS_FILE_BYTES_MAX,
-            files_max: CORPUS_FILES_MAX,
-            max_age: CORPUS_KEPT_FOR,
+        let vectors = match embeddings {
+            Some(embeddings) => Some(VectorSource::Endpoint(embeddings)),
+            None => installed_encoder(&config.encoder),
         };
-        let corpora = CacheDir::new(&folders, CORPORA_FOLDER, limits);
-        let mut recaller = RecallService::new(screen.clone(), Some(corpora));
-        if let Some(embeddings) = embeddings {
-            let limits = CacheDirLimits {
-                bytes_max: VECTORS_FILE_BYTES_MAX,
-                files_max: VECTORS_FILES_MAX,
-                max_age: VECTORS_KEPT_FOR,
-            };
-            let vectors = CacheDir::new(&folders, VECTORS_FOLDER, limits);
-            let lock = folders.lock(VECTORS_FOLDER);
-            recaller = recaller.with_embeddings(embeddings, vectors, lock);
-        }
+        let recaller = recall_service(&folders, screen.clone(), vectors);
         let recaller = Arc::new(recaller);
         let reranker = models.of(ModelJob::Recall).map(|chat| {
             let tasks = Arc::<SqliteState>::clone(&state);
@@ -472,4 +461,27 @@ impl Engine {
         self.recaller.persist().await;
         self.store.close().await;
     }
+}
+
+/// Returns the recall service, with its caches in the state folder.
+fn recall_service(
+    folders: &BaseFolders,
+    screen: Screen,
+    vectors: Option<VectorSource>,
+) -> RecallService {
+    let limits = CacheDirLimits {
+        bytes_max: CORPUS_FILE_BYTES_MAX,
+        files_max: CORPUS_FILES_MAX,
+        max_age: CORPUS_KEPT_FOR,
+    };
+    let corpora = CacheDir::new(folders, CORPORA_FOLDER, limits);
+    let recaller = RecallService::new(screen, Some(corpora));
+    let Some(source) = vectors else { return recaller };
+    let limits = CacheDirLimits {
+        bytes_max: VECTORS_FILE_BYTES_MAX,
+        files_max: VECTORS_FILES_MAX,
+        max_age: VECTORS_KEPT_FOR,
+    };
+    let files = CacheDir::new(folders, VECTORS_FOLDER, limits);
+    recaller.with_vectors(source, files, folders.lock(VECTORS_FOLDER))
 }

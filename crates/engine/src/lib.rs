@@ -58,6 +58,7 @@ mod conversation;
 
 mod backoff;
 
+mod encoder_file;
 mod recall_service;
 
 mod services;
@@ -87,11 +88,12 @@ pub use agents::{
     ForgetRequest, ForgottenEntry, Ledger, MemoryTopic, MessageRole, RememberError,
     RememberRequest, ReviewMessage, ReviewRequest, ReviewTrigger, RunReport,
 };
-pub use config::{Config, Embeddings};
+pub use config::{Config, ENCODER_FILE, Embeddings};
 pub use conversation::{
     BadConversationId, ContextSegment, Conversation, ConversationError, ConversationId,
     Conversations, OpenedConversation, SegmentRequest,
 };
+pub use encoder_file::{EncoderFileError, EncoderStatus, encoder_status, prepare_encoder_file};
 pub use engine::{Engine, EngineError, UntrustedContent};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, NullFeed};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};

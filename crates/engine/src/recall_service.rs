@@ -26,13 +26,13 @@ use store::{CacheDir, ChangeEvent, Memories, StoreError};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Embeddings;
 use crate::recall_service::corpus::{CorpusDiff, LiveCorpus, Ranking, Update};
 use crate::recall_service::corpus_file::CorpusSlot;
 use crate::recall_service::embeddings::{EmbeddingIndex, FillOutcome, QueryVector};
+pub(crate) use crate::recall_service::vector_source::VectorSource;
 use crate::retriever::{
     RecallOrigin, RecallQuery, RetrieveError, RetrievedMemory, Retriever, ShownSet,
 };
@@ -42,10 +42,13 @@ mod corpus;
 mod corpus_file;
 
 mod embeddings;
+#[cfg(feature = "encoder")]
+pub(crate) mod local_encoder;
 
 mod retrieved;
 
 mod shortlist;
+mod vector_source;
 
 mod vectors;
 
@@ -64,7 +67,7 @@ pub struct RecallService {
     files: Option<CacheDir>,
     /// Notified when a corpus differs from its cached file.
     persist_needed: Notify,
-    /// The vectors of the embedding endpoint, if one is configured.
+    /// The vectors of an embedding endpoint or the encoder, if there is one.
     embedding_index: Option<Arc<EmbeddingIndex>>,
 }
 
@@ -83,15 +86,15 @@ impl RecallService {
         }
     }
 
-    /// Adds vectors of an endpoint, which are cached in `files` and requested by the process that
-    /// holds `lock`.
-    pub(crate) fn with_embeddings(
+    /// Adds the vectors of a source. They are cached in `files` and computed by the process that holds
+    /// `lock`.
+    pub(crate) fn with_vectors(
         self,
-        embeddings: Embeddings,
+        source: VectorSource,
         files: CacheDir,
         lock: FileLock,
     ) -> Self {
-        let index = EmbeddingIndex::new(embeddings, self.screen.clone(), files, lock);
+        let index = EmbeddingIndex::new(source, self.screen.clone(), files, lock);
         Self { embedding_index: Some(Arc::new(index)), ..self }
     }
 
@@ -149,8 +152,7 @@ impl RecallService {
 
     /// Returns the memories that fit an explicit question, best first, from their current texts.
     /// They include memories that fit only weakly, marked as such; empty if none has any relation to
-    /// the question. Waits for an embedding endpoint up to the configured time, then continues
-    /// without it.
+    /// the question. Waits for vectors up to the time of their source, then continues without them.
     pub async fn recall(
         &self,
         memories: &Memories,
@@ -204,7 +206,7 @@ impl RecallService {
         }
     }
 
-    /// Requests missing vectors of entries whenever there may be some. Never ends by itself.
+    /// Computes missing vectors of entries whenever there may be some. Never ends by itself.
     pub(crate) async fn embed_missing_loop(&self) {
         let Some(index) = &self.embedding_index else { return };
         let mut retry_at = None;
@@ -218,7 +220,7 @@ impl RecallService {
             }
             retry_at = None;
             for corpus in self.live_corpora() {
-                if index.embed_missing(&corpus).await == FillOutcome::Incomplete {
+                if Self::embed_all(index, &corpus).await == FillOutcome::Incomplete {
                     let default_retry = Instant::now() + EMBED_RETRY_DELAY;
                     retry_at = Some(index.backoff_until().unwrap_or(default_retry));
                 }
@@ -235,6 +237,19 @@ impl RecallService {
         }
     }
 
+    /// Computes all missing vectors of a corpus, reading the texts that were not read yet.
+    async fn embed_all(index: &Arc<EmbeddingIndex>, corpus: &Arc<LiveCorpus>) -> FillOutcome {
+        index.load_from_disk(corpus).await;
+        let reader = corpus.reader.lock().clone();
+        if let Some(memories) = reader {
+            let paths = index.paths_without_text(corpus);
+            for batch in paths.chunks(CORPUS_BATCH) {
+                corpus.read_texts(&memories, batch).await;
+            }
+        }
+        index.embed_missing(corpus, None).await
+    }
+
     fn live_corpora(&self) -> Vec<Arc<LiveCorpus>> {
         self.corpora.lock().values().map(Arc::clone).collect()
     }
@@ -245,8 +260,8 @@ impl RecallService {
         }
     }
 
-    /// Returns a prompt's vector for a caller that waits. Requests missing vectors of entries
-    /// meanwhile, as many as arrive in time.
+    /// Returns a prompt's vector for a caller that waits. Computes missing vectors of entries
+    /// meanwhile, as many as the source gives in time.
     async fn query_vector_waiting(
         &self,
         corpus: &Arc<LiveCorpus>,
@@ -255,13 +270,24 @@ impl RecallService {
     ) -> Result<Option<QueryVector<'_>>, StoreError> {
         let Some(index) = &self.embedding_index else { return Ok(None) };
         index.load_from_disk(corpus).await;
-        let texts = index.paths_without_text(corpus);
-        corpus.read_texts(memories, &texts).await;
-        let filling = tokio::time::timeout(index.wait_max(), index.embed_missing(corpus));
-        let (vector, filled) = tokio::join!(index.embed_prompt(prompt), filling);
-        if filled != Ok(FillOutcome::Complete) {
-            self.request_embeddings();
+        if corpus.has_all_vectors() {
+            let vector = index.embed_prompt(prompt).await;
+            return Ok(vector.map(|vector| QueryVector { index, vector }));
         }
+        let mut texts = index.paths_without_text(corpus);
+        texts.truncate(index.source().awaited_memories_max());
+        corpus.read_texts(memories, &texts).await;
+        let wait = index.source().wait_max();
+        let filling = index.embed_missing(corpus, Some(Instant::now() + wait));
+        let filling = async {
+            // The encoder's work is bounded, and what it began is not lost. An endpoint may not answer.
+            let timeout = if index.source().is_local() { Duration::MAX } else { wait };
+            tokio::time::timeout(timeout, filling).await
+        };
+        let (vector, _) = tokio::join!(index.embed_prompt(prompt), filling);
+        self.persist_needed.notify_one();
+        // The background computes those that are left, and those of texts that were not read.
+        self.request_embeddings();
         Ok(vector.map(|vector| QueryVector { index, vector }))
     }
 
@@ -312,6 +338,7 @@ impl RecallService {
             }
             return Ok(());
         }
+        *corpus.reader.lock() = Some(memories.clone());
         let guard = corpus.lock().await;
         // Another caller may have updated it meanwhile.
         if corpus.is_of_version(version.as_ref(), change_count) {
@@ -367,11 +394,18 @@ impl Retriever for RecallService {
         if !is_current || state.trust_version != query.memories.trust_version() {
             return None;
         }
-        let ranking = state.rank(&query.prompt, None, RecallOrigin::Unrequested);
-        // Word matches are returned without waiting for the endpoint. Without any, its vectors may
+        let index = self.embedding_index.as_ref().filter(|index| index.is_usable());
+        let mut vector = None;
+        if let Some(index) = index.filter(|index| index.source().is_local()) {
+            // The vectors of the encoder change the ranking. If it is not loaded yet, the prefetch loads
+            // it.
+            vector = Some(QueryVector { index, vector: index.try_embed_prompt(&query.prompt)? });
+        }
+        let dense_scores = vector.as_ref().map(|vector| vector.dense_scores(&state));
+        let ranking = state.rank(&query.prompt, dense_scores.as_ref(), RecallOrigin::Unrequested);
+        // Word matches are returned without waiting for an endpoint. Without any, its vectors may
         // still find a memory.
-        let may_find_more = || self.embedding_index.as_ref().is_some_and(|index| index.is_usable());
-        if ranking.is_empty() && may_find_more() {
+        if ranking.is_empty() && vector.is_none() && index.is_some() {
             return None;
         }
         state.try_top(&ranking.without_shown(&query.except)).ok()

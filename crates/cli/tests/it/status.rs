@@ -54,7 +54,8 @@ fn the_status_shows_the_folders_of_memories() {
         "content_bytes": "<bytes>",
         "database_bytes": "<bytes>"
       },
-      "pending": 0
+      "pending": 0,
+      "encoder": "missing"
     }
     "#);
     let text = place.run_ok(&["status"]);

@@ -14,7 +14,7 @@ use memory::document::{self, Revision};
 use memory::limits::{RECALLED_ITEMS_MAX, RECALLED_UNREQUESTED_MAX};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
 use recall::{Corpus, DenseScores, MemoryHit, RankOptions, Threshold};
 use store::backend::Stamp;
@@ -50,6 +50,8 @@ pub(super) struct LiveCorpus {
     pub(super) slot: Arc<tokio::sync::Mutex<CorpusSlot>>,
     /// The root of each mount.
     pub(super) roots: Vec<(Mount, String)>,
+    /// The memories of the caller of the last update, for reading texts in the background.
+    pub(super) reader: Mutex<Option<Memories>>,
     /// Initialized once the cached vectors were loaded.
     pub(super) vectors_loaded: OnceCell<()>,
     /// Generation of the contents, from 1; the next field has the generation in which all entries
@@ -139,10 +141,17 @@ impl LiveCorpus {
             state: RwLock::new(state),
             slot: Arc::new(tokio::sync::Mutex::new(slot)),
             roots,
+            reader: Mutex::default(),
             vectors_loaded: OnceCell::new(),
             generation: AtomicU64::new(1),
             embedded_generation: AtomicU64::new(0),
         }
+    }
+
+    /// Checks whether all entries whose text was read had vectors at the last change.
+    pub(super) fn has_all_vectors(&self) -> bool {
+        let embedded = self.embedded_generation.load(Ordering::SeqCst);
+        embedded == self.generation.load(Ordering::SeqCst)
     }
 
     /// Returns its memories by root, in path order, with their texts if they were read.

@@ -1,8 +1,8 @@
-//! Vectors from an embedding endpoint: of entries ahead of time, of a prompt when it arrives.
+//! Vectors of entries and prompts, from an embedding endpoint or the encoder of this process.
 //!
-//! Entries are sent in the background, each once, by one process at a time, and only the parts that
-//! the corpus contains. A prompt is sent while recall runs. After any error, recall continues with
-//! words alone, and the endpoint is not called for a while.
+//! Entries are embedded in the background, each once, by one process at a time, and only the parts
+//! that the corpus contains. A prompt is embedded when it arrives. After any error, recall continues
+//! with words alone, and the source is not used for a while.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,29 +16,33 @@ use memory::limits::{
 };
 use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, TextAuthor};
-use model::EmbedError;
 use parking_lot::{Mutex, RwLock};
 use recall::{DenseScores, Vector, passages};
-use state::{FileLock, LockMode};
+use state::{FileLock, FileLockGuard, LockMode};
 use store::CacheDir;
 use tokio::sync::Notify;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::corpus::{CorpusState, LiveCorpus, RootTexts, run_blocking};
 use super::corpus_file::DIGEST_CHARS;
-use super::vectors::{Digest, DimensionMismatch, Vectors};
+use super::vector_source::{VectorError, VectorSource, embedded_part};
+use super::vectors::{Digest, Vectors};
 
 use crate::backoff::Backoff;
-use crate::config::Embeddings;
 use crate::runner::error_chain;
 
 /// Size in bytes of a file beside the data of memories.
 const FILE_OVERHEAD_BYTES: usize = 1_024;
 
-/// The vectors of an endpoint, and its backoff.
+/// Number of missing vectors from which they are written to their files as soon as they are computed,
+/// and the number after which that is repeated.
+const EMBED_PERSIST_MIN: usize = 64;
+const EMBED_PERSIST_EVERY: usize = 512;
+
+/// The vectors of a source, and its backoff.
 #[derive(Debug)]
 pub(super) struct EmbeddingIndex {
-    embeddings: Embeddings,
+    source: VectorSource,
     screen: Screen,
     /// Digest of the model, the version and the rules that the vectors were made with.
     fingerprint: Revision,
@@ -50,7 +54,7 @@ pub(super) struct EmbeddingIndex {
     persisted_states: Mutex<HashMap<String, Revision>>,
     backoff: Mutex<Backoff>,
     prompt_vectors: Mutex<Cache<Digest, Arc<Vector>, PROMPT_VECTORS_KEPT>>,
-    /// Entries that the endpoint refused. Locked while vectors of entries are requested.
+    /// Entries that the source refused. Locked while vectors of entries are requested.
     rejected: tokio::sync::Mutex<HashSet<Digest>>,
     /// Notified when there may be entries without a vector.
     pub(super) work_available: Notify,
@@ -61,17 +65,8 @@ pub(super) struct EmbeddingIndex {
 pub(super) enum FillOutcome {
     /// No vector is missing.
     Complete,
-    /// Another task or process is requesting them, or the endpoint fails. Try again later.
+    /// Another task or process is requesting them, or the source fails. Try again later.
     Incomplete,
-}
-
-/// The reason why a vector is not available.
-#[derive(Debug, thiserror::Error)]
-enum EmbeddingError {
-    #[error(transparent)]
-    Endpoint(#[from] EmbedError),
-    #[error(transparent)]
-    DimensionMismatch(#[from] DimensionMismatch),
 }
 
 /// A prompt's vector, with the index that it is compared with.
@@ -88,20 +83,20 @@ impl QueryVector<'_> {
 }
 
 impl EmbeddingIndex {
-    /// Returns an index without vectors. Texts that the screen objects to are never sent.
+    /// Returns an index without vectors. Texts that the screen objects to are never embedded.
     pub(super) fn new(
-        embeddings: Embeddings,
+        source: VectorSource,
         screen: Screen,
         files: CacheDir,
         lock: FileLock,
     ) -> Self {
         let rules = screen.fingerprint();
-        let name = embeddings.endpoint.name();
+        let name = source.name();
         let version = env!("CARGO_PKG_VERSION");
         let identity = format!("{version}\n{rules}\n{EMBED_CHARS_MAX}\n{name}");
         Self {
             fingerprint: Revision::digest(identity.as_bytes()),
-            embeddings,
+            source,
             screen,
             files,
             lock,
@@ -114,9 +109,9 @@ impl EmbeddingIndex {
         }
     }
 
-    /// Returns the maximum time that a caller waits for vectors.
-    pub(super) const fn wait_max(&self) -> Duration {
-        self.embeddings.wait
+    /// Returns the source of the vectors.
+    pub(super) const fn source(&self) -> &VectorSource {
+        &self.source
     }
 
     /// Checks whether a prompt's vector may find more than its words do.
@@ -133,20 +128,22 @@ impl EmbeddingIndex {
         })
     }
 
-    /// Returns the vector of a prompt, if the endpoint answers in time. A prompt with a secret is
-    /// not sent.
+    /// Returns the vector of a prompt, if the source gives one in time. A prompt with a secret is not
+    /// sent to an endpoint.
     pub(super) async fn embed_prompt(&self, prompt: &str) -> Option<Arc<Vector>> {
-        let text: String = prompt.trim().chars().take(EMBED_CHARS_MAX).collect();
+        let text = embedded_part(prompt);
         let digest = Digest::of(&text);
         if let Some(cached) = self.prompt_vectors.lock().get(&digest) {
             return Some(Arc::clone(cached));
         }
-        if text.is_empty() || self.is_backing_off() || self.has_secret(prompt) {
+        let may_be_used = || self.source.is_local() || !self.has_secret(prompt);
+        if text.is_empty() || self.is_backing_off() || !may_be_used() {
             return None;
         }
-        match self.embed(&[&text], self.embeddings.wait).await {
-            Ok(vectors) => {
-                let vector = Arc::new(vectors.into_iter().next()?);
+        let embedded = self.source.embed_prompt(&text).await;
+        match embedded.and_then(|vector| self.check(vector)) {
+            Ok(vector) => {
+                let vector = Arc::new(vector);
                 self.prompt_vectors.lock().insert(digest, Arc::clone(&vector));
                 Some(vector)
             }
@@ -157,18 +154,32 @@ impl EmbeddingIndex {
         }
     }
 
+    /// Returns the vector of a prompt if the source has it without a wait.
+    pub(super) fn try_embed_prompt(&self, prompt: &str) -> Option<Arc<Vector>> {
+        let text = embedded_part(prompt);
+        let digest = Digest::of(&text);
+        if let Some(cached) = self.prompt_vectors.lock().get(&digest) {
+            return Some(Arc::clone(cached));
+        }
+        let vector = Arc::new(self.source.try_embed_prompt(&text)?);
+        self.prompt_vectors.lock().insert(digest, Arc::clone(&vector));
+        Some(vector)
+    }
+
     /// Loads the cached vectors of a corpus's roots, on the first call.
     pub(super) async fn load_from_disk(self: &Arc<Self>, corpus: &LiveCorpus) {
-        let read = async || {
-            let (index, roots) = (Arc::clone(self), corpus.roots.clone());
-            run_blocking(move || {
-                for (_, root) in &roots {
-                    drop(index.load_root(root));
-                }
-            })
-            .await;
-        };
-        corpus.vectors_loaded.get_or_init(read).await;
+        corpus.vectors_loaded.get_or_init(async || self.reload(corpus).await).await;
+    }
+
+    /// Loads the cached vectors of a corpus's roots.
+    async fn reload(self: &Arc<Self>, corpus: &LiveCorpus) {
+        let (index, roots) = (Arc::clone(self), corpus.roots.clone());
+        run_blocking(move || {
+            for (_, root) in &roots {
+                drop(index.load_root(root));
+            }
+        })
+        .await;
     }
 
     /// Returns the memories with missing vectors whose text was not read yet.
@@ -181,44 +192,65 @@ impl EmbeddingIndex {
         missing.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Requests missing vectors of entries, batch by batch, and writes them to the cache.
-    pub(super) async fn embed_missing(self: &Arc<Self>, corpus: &Arc<LiveCorpus>) -> FillOutcome {
+    /// Computes missing vectors of entries whose text was read; after `deadline`, no further batch.
+    /// Many new vectors are written to their files at once, so that no process computes them again; a
+    /// few are left to [`persist`](Self::persist).
+    pub(super) async fn embed_missing(
+        self: &Arc<Self>,
+        corpus: &Arc<LiveCorpus>,
+        deadline: Option<Instant>,
+    ) -> FillOutcome {
         let Ok(mut rejected) = self.rejected.try_lock() else { return FillOutcome::Incomplete };
         let generation = corpus.generation.load(Ordering::SeqCst);
-        if corpus.embedded_generation.load(Ordering::SeqCst) == generation {
+        if corpus.has_all_vectors() {
             return FillOutcome::Complete;
         }
-        // The scan below reads all memories, so it is skipped while the endpoint is in backoff.
+        // The scan below reads all memories, so it is skipped while the source is in backoff.
         if self.is_backing_off() {
             return FillOutcome::Incomplete;
         }
         self.load_from_disk(corpus).await;
         let mut guard = None;
-        let filled = loop {
-            let missing = self.missing_entries(corpus, &rejected).await;
+        loop {
+            let mut missing = self.missing_entries(corpus, &rejected).await;
             if missing.is_empty() {
                 corpus.embedded_generation.store(generation, Ordering::SeqCst);
-                break FillOutcome::Complete;
+                return FillOutcome::Complete;
             }
+            let is_many = missing.len() >= EMBED_PERSIST_MIN;
             if guard.is_none() {
-                guard = self.lock.try_acquire(LockMode::Exclusive).unwrap_or_else(|error| {
-                    // Without the lock nothing can be cached, so recall uses words alone. Logged at
-                    // debug level because this repeats.
-                    tracing::debug!(
-                        error = error_chain(&error),
-                        "error while acquiring the lock of the vectors; no entries are sent to the endpoint"
-                    );
-                    None
-                });
+                guard = self.acquire_lock();
+                if guard.is_none() {
+                    return FillOutcome::Incomplete;
+                }
+                if is_many {
+                    // Another process may have computed them meanwhile.
+                    self.reload(corpus).await;
+                    continue;
+                }
             }
-            if guard.is_none()
-                || self.embed_batches(missing, &mut rejected).await == FillOutcome::Incomplete
-            {
-                break FillOutcome::Incomplete;
+            missing.truncate(EMBED_PERSIST_EVERY);
+            let filled = self.embed_batches(missing, &mut rejected, deadline).await;
+            if is_many {
+                self.persist(corpus).await;
             }
-        };
-        self.persist(corpus).await;
-        filled
+            if filled == FillOutcome::Incomplete {
+                return FillOutcome::Incomplete;
+            }
+        }
+    }
+
+    /// Tries to become the process that computes vectors of entries.
+    fn acquire_lock(&self) -> Option<FileLockGuard> {
+        self.lock.try_acquire(LockMode::Exclusive).unwrap_or_else(|error| {
+            // Without the lock nothing can be cached, so recall uses words alone. Logged at debug level
+            // because this repeats.
+            tracing::debug!(
+                error = error_chain(&error),
+                "error while acquiring the lock of the vectors; no entries are embedded"
+            );
+            None
+        })
     }
 
     /// Writes the vectors of a corpus's memories to their files, where they changed.
@@ -245,24 +277,25 @@ impl EmbeddingIndex {
         self.vectors.write().retain(&memories);
     }
 
-    /// Returns the end of the backoff, if the endpoint is in backoff.
+    /// Returns the end of the backoff, if the source is in backoff.
     pub(super) fn backoff_until(&self) -> Option<Instant> {
         self.backoff.lock().blocked_until()
     }
 
-    /// Requests vectors of entries, starting with a small batch so that a slow endpoint can answer
+    /// Requests vectors of entries, starting with a small batch so that a slow source can answer
     /// in time.
     async fn embed_batches(
         &self,
         mut missing: Vec<(Digest, String)>,
         rejected: &mut HashSet<Digest>,
+        deadline: Option<Instant>,
     ) -> FillOutcome {
-        let size_max = self.embeddings.batch.max(1);
+        let size_max = self.source.batch_max();
         let (mut size, mut refusals) = (EMBED_BATCH_FIRST.min(size_max), 0);
         while !missing.is_empty() {
             let count = size.min(missing.len());
             let texts: Vec<&str> = missing[..count].iter().map(|(_, text)| text.as_str()).collect();
-            match self.embed(&texts, EMBED_BATCH_WAIT).await {
+            match self.embed_entries(&texts).await {
                 Ok(found) => {
                     let mut vectors = self.vectors.write();
                     for ((digest, _), vector) in missing.drain(..count).zip(found) {
@@ -273,15 +306,19 @@ impl EmbeddingIndex {
                         }
                     }
                     (size, refusals) = ((size * 2).min(size_max), 0);
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return FillOutcome::Incomplete;
+                    }
                 }
                 // Either one text is too long, or all of them together.
-                Err(EmbeddingError::Endpoint(error)) if error.may_be_text_fault() && count > 1 => {
+                Err(error) if error.may_be_text_fault() && count > 1 => {
                     size = count / 2;
                 }
-                Err(EmbeddingError::Endpoint(error))
-                    if error.may_be_text_fault() && refusals < EMBED_REFUSALS_MAX =>
-                {
-                    tracing::info!(%error, "the endpoint refused an entry; error ignored, the entry has no vector");
+                Err(error) if error.may_be_text_fault() && refusals < EMBED_REFUSALS_MAX => {
+                    tracing::info!(
+                        error = error_chain(&error),
+                        "the endpoint refused an entry; the entry has no vector"
+                    );
                     rejected.extend(missing.drain(..count).map(|(digest, _)| digest));
                     refusals += 1;
                 }
@@ -294,19 +331,16 @@ impl EmbeddingIndex {
         FillOutcome::Complete
     }
 
-    async fn embed(
-        &self,
-        texts: &[&str],
-        deadline: Duration,
-    ) -> Result<Vec<Vector>, EmbeddingError> {
-        const NONE: EmbedError = EmbedError::InvalidResponse("vectors without direction");
-        let found = self.embeddings.endpoint.embed(texts, deadline).await?;
-        let vectors: Option<Vec<Vector>> =
-            found.iter().map(|found| Vector::from_numbers(found)).collect();
-        let vectors = vectors.ok_or(NONE)?;
-        vectors.iter().try_for_each(|vector| self.vectors.read().check(vector))?;
+    async fn embed_entries(&self, texts: &[&str]) -> Result<Vec<Vector>, VectorError> {
+        let vectors = self.source.embed_entries(texts, EMBED_BATCH_WAIT).await?;
+        vectors.into_iter().map(|vector| self.check(vector)).collect()
+    }
+
+    /// Checks that a vector can be compared with the stored ones, which ends the backoff.
+    fn check(&self, vector: Vector) -> Result<Vector, VectorError> {
+        self.vectors.read().check(&vector)?;
         self.backoff.lock().record_success();
-        Ok(vectors)
+        Ok(vector)
     }
 
     /// Returns the entries to request, and stores the digests of all entries. Returns no more than
@@ -391,9 +425,9 @@ impl EmbeddingIndex {
         }
     }
 
-    /// Returns the name of a root's file, from the root and the endpoint.
+    /// Returns the name of a root's file, from the root and the source.
     fn file_name(&self, root: &str) -> String {
-        let identity = format!("{root}\n{}", self.embeddings.endpoint.name());
+        let identity = format!("{root}\n{}", self.source.name());
         Revision::digest(identity.as_bytes()).to_string().chars().take(DIGEST_CHARS).collect()
     }
 
@@ -403,11 +437,11 @@ impl EmbeddingIndex {
     }
 
     /// Starts a backoff after an error, and logs it once per backoff.
-    fn record_failure(&self, error: &EmbeddingError) {
+    fn record_failure(&self, error: &VectorError) {
         let Some(delay) = self.backoff.lock().record_failure() else { return };
         tracing::warn!(
             error = error_chain(error),
-            "embedding endpoint failed; recall uses words alone for {delay:?}"
+            "error while computing vectors; recall uses words alone for {delay:?}"
         );
     }
 
