@@ -18,7 +18,7 @@ use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, TextAuthor};
 use model::EmbedError;
 use parking_lot::{Mutex, RwLock};
-use recall::{DenseScores, Vector, passages};
+use recall::{DenseScores, Vector, SimilarityScale, passages};
 use state::{FileLock, LockMode};
 use store::CacheDir;
 use tokio::sync::Notify;
@@ -128,9 +128,10 @@ impl EmbeddingIndex {
     pub(super) fn dense_scores(&self, state: &CorpusState, prompt: &Vector) -> DenseScores {
         let vectors = self.vectors.read();
         let of = |path: &MemoryPath| state.memories.get(path).map(|read| read.revision);
-        state.corpus.dense_scores(prompt, |path| {
+        let vectors = state.corpus.entry_vectors(|path| {
             of(path).map_or_else(Vec::new, |revision| vectors.of_memory(&revision))
-        })
+        });
+        state.corpus.dense_scores(prompt, &vectors, SimilarityScale::Unknown)
     }
 
     /// Returns the vector of a prompt, if the endpoint answers in time. A prompt with a secret is
