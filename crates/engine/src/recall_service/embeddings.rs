@@ -18,13 +18,13 @@ use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, TextAuthor};
 use model::EmbedError;
 use parking_lot::{Mutex, RwLock};
-use recall::{DenseScores, Vector, SimilarityScale, passages};
+use recall::{DenseScores, EntryVectors, SimilarityScale, Vector, passages};
 use state::{FileLock, LockMode};
 use store::CacheDir;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
-use super::corpus::{CorpusState, LiveCorpus, RootTexts, run_blocking};
+use super::corpus::{CollectedVectors, CorpusState, LiveCorpus, RootTexts, run_blocking};
 use super::corpus_file::DIGEST_CHARS;
 use super::vectors::{Digest, DimensionMismatch, Vectors};
 
@@ -126,12 +126,26 @@ impl EmbeddingIndex {
 
     /// Compares a prompt with the entries of a corpus.
     pub(super) fn dense_scores(&self, state: &CorpusState, prompt: &Vector) -> DenseScores {
+        state.corpus.dense_scores(prompt, &self.entry_vectors(state), SimilarityScale::Unknown)
+    }
+
+    /// Returns the vectors of a corpus's entries. They are cached, because collecting them takes several times as long as
+    /// comparing them.
+    fn entry_vectors(&self, state: &CorpusState) -> Arc<EntryVectors> {
         let vectors = self.vectors.read();
+        let change_counts = (state.corpus.change_count(), vectors.change_count());
+        let mut cached = state.entry_vectors.lock();
+        if let Some(cached) = &*cached
+            && cached.change_counts == change_counts
+        {
+            return Arc::clone(&cached.vectors);
+        }
         let of = |path: &MemoryPath| state.memories.get(path).map(|read| read.revision);
-        let vectors = state.corpus.entry_vectors(|path| {
+        let collected = Arc::new(state.corpus.entry_vectors(|path| {
             of(path).map_or_else(Vec::new, |revision| vectors.of_memory(&revision))
-        });
-        state.corpus.dense_scores(prompt, &vectors, SimilarityScale::Unknown)
+        }));
+        *cached = Some(CollectedVectors { change_counts, vectors: Arc::clone(&collected) });
+        collected
     }
 
     /// Returns the vector of a prompt, if the endpoint answers in time. A prompt with a secret is
