@@ -62,6 +62,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
+    /// The file of a sentence encoder; `recall-found` then measures with it and without it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) encoder: Option<PathBuf>,
+
     /// Write the rankings of `recall-found` to FILE, for another program to score
     #[arg(long, value_name = "FILE")]
     pub(crate) ranked: Option<PathBuf>,

@@ -17,6 +17,8 @@ mod args;
 
 mod measure;
 
+mod encoder;
+
 mod report;
 
 mod machine;
@@ -127,7 +129,7 @@ fn measure(
         Subject::RecallFound => {
             let outputs =
                 recall::Outputs::create(args.ranked.as_deref(), args.features.as_deref())?;
-            recall::quality(args.data.as_deref(), outputs)
+            recall::quality(args.data.as_deref(), args.encoder.as_deref(), outputs)
         }
         Subject::PythonSdk => rivals::python_sdk::measure(bench, args),
         Subject::ContextLoader => rivals::context_loader::measure(bench, args),

@@ -6,6 +6,7 @@
 
 mod bm25;
 mod conversations;
+mod indexed;
 mod memories;
 mod mix;
 
@@ -16,7 +17,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::report::Section;
+use crate::recall::indexed::CachedEncoder;
+use crate::report::{ReportLine, Section};
 
 /// Optional output files, for programs that score rankings or learn weights.
 #[derive(Debug, Default)]
@@ -47,7 +49,33 @@ impl Outputs {
 
 /// Measures the quality of recall on our own sets and on the data of a folder. The section names the sets that are
 /// missing.
-pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Result<Section> {
+///
+/// With an encoder everything is measured twice. The rows and the outputs are those with it, and each row has the value
+/// without it beside.
+pub(crate) fn quality(
+    data: Option<&Path>,
+    encoder: Option<&Path>,
+    mut outputs: Outputs,
+) -> anyhow::Result<Section> {
+    let Some(encoder) = encoder else { return measure(data, None, &mut outputs) };
+    let encoder = CachedEncoder::open(encoder)?;
+    let without = measure(data, None, &mut Outputs::default())?;
+    let mut with = measure(data, Some(&encoder), &mut outputs)?;
+    // A row is left out where there is nothing to count, so the two lists may differ.
+    let other = |line: &ReportLine| without.lines.iter().find(|other| other.name() == line.name());
+    let beside = |line: ReportLine| match other(&line) {
+        Some(other) => line.beside("without the encoder", other),
+        None => line,
+    };
+    with.lines = with.lines.into_iter().map(beside).collect();
+    Ok(with)
+}
+
+fn measure(
+    data: Option<&Path>,
+    encoder: Option<&CachedEncoder>,
+    outputs: &mut Outputs,
+) -> anyhow::Result<Section> {
     let mut method = String::from(
         "recall@N is the share of the answers among the first N results, and MRR the mean reciprocal rank of the first \
          answer; all without a model. Entries are ranked within their conversation, a file is a session. Weights were \
@@ -60,18 +88,19 @@ pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Resu
     ] {
         let files = data.map(|data| (data.join(first), data.join(second)));
         match files.filter(|(first, second)| first.is_file() && second.is_file()) {
-            Some((first, second)) => lines.extend(measure(&first, &second, &mut outputs)?),
+            Some((first, second)) => lines.extend(measure(&first, &second, encoder, outputs)?),
             None => {
                 method.extend([" Left out: no `", first, "` and `", second, "` below --data."]);
             }
         }
     }
-    lines.extend(mix::measure(&mut outputs)?);
-    lines.extend(memories::measure_own_sets(&mut outputs)?);
+    lines.extend(mix::measure(encoder, outputs)?);
+    lines.extend(memories::measure_own_sets(encoder, outputs)?);
     Ok(Section { title: "Recall, quality", method, lines })
 }
 
-type Measure = fn(&Path, &Path, &mut Outputs) -> anyhow::Result<Vec<crate::report::ReportLine>>;
+type Measure =
+    fn(&Path, &Path, Option<&CachedEncoder>, &mut Outputs) -> anyhow::Result<Vec<ReportLine>>;
 
 /// Reads a file with a JSON value on each line.
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {

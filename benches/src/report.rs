@@ -64,6 +64,8 @@ enum Comparison {
     Ratio { of: String, ratio: f64 },
     /// A difference to another side.
     More { than: String, seconds: f64 },
+    /// The share of another side.
+    Share { of: String, share: f64 },
     /// The p99 of the same calls.
     Tail,
 }
@@ -132,6 +134,11 @@ impl ReportLine {
         Self { name: what.into(), value, against: None, target: None }
     }
 
+    /// Returns the name of the row.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Adds the p99 to the row.
     pub(crate) fn tail(mut self) -> Self {
         self.against = Some(Comparison::Tail);
@@ -152,6 +159,15 @@ impl ReportLine {
     /// Adds the difference to another side.
     pub(crate) fn more(mut self, than: impl Into<String>, seconds: f64) -> Self {
         self.against = Some(Comparison::More { than: than.into(), seconds });
+        self
+    }
+
+    /// Adds the share of another row, if both have one.
+    pub(crate) fn beside(mut self, of: impl Into<String>, other: &Self) -> Self {
+        if let (MeasuredValue::Share(_), MeasuredValue::Share(share)) = (&self.value, &other.value)
+        {
+            self.against = Some(Comparison::Share { of: of.into(), share: *share });
+        }
         self
     }
 
@@ -216,6 +232,7 @@ impl ReportLine {
                 let sign = if *seconds < 0.0 { '−' } else { '+' };
                 format!("{than} {sign} {}", shown(seconds.abs()))
             }
+            (Some(Comparison::Share { of, share }), _) => format!("{share:.3} {of}"),
         };
         let target = match self.target {
             None => String::new(),
@@ -259,6 +276,9 @@ impl ReportLine {
             }
             Some(Comparison::More { than, seconds }) => {
                 line["against"] = json!({ "what": than, "more_us": micros(*seconds) });
+            }
+            Some(Comparison::Share { of, share }) => {
+                line["against"] = json!({ "what": of, "share": share });
             }
         }
         if let Some(met) = self.is_met() {

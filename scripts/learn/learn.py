@@ -3,7 +3,10 @@
   learn.py wordings [TABLE]
   learn.py entries-and-memories FEATURES [WEIGHTS]
   learn.py answers FEATURES [WEIGHTS]
+  learn.py encoder-entries-and-memories FEATURES WEIGHTS
+  learn.py encoder-answers FEATURES [WEIGHTS]
 
+The last two learn the tables for the encoder, from features that the benches wrote with `--encoder`.
 Prints the scores of each group with weights that were learned on the others. Then learns on all groups and, if WEIGHTS
 or TABLE is given, writes the weights into that file. Needs numpy and scipy.
 """
@@ -49,7 +52,8 @@ BEST_LOW, TEXT_LOW, TEXT = 22, 20, 13
 
 # Features of the decision to answer. More of these never counts against an answer; the last is the wording.
 WORDED = 20
-RISING = [*range(0, 14), WORDED]
+ENCODER = [22, 23, 24]
+RISING = [*range(0, 14), WORDED, *ENCODER]
 # More of these never counts for an answer.
 FALLING = [16, 18]
 # Features that say something about prompts in other languages.
@@ -63,6 +67,10 @@ THRESHOLD_DECAY = 1e-3
 # Share of the prompts without an answer that get one: by the strict threshold and by that of an explicit question, each in
 # English and in other languages.
 WRONG_STRICT, WRONG_LENIENT = (0.12, 0.09), (0.48, 0.35)
+# The same two with the encoder, in English.
+ENCODER_WRONG_STRICT, ENCODER_WRONG_LENIENT = 0.12, 0.60
+# Number of features that compare a runner-up with the best: without and with the encoder.
+RUNNER_UP_LEN, ENCODER_RUNNER_UP_LEN = 3, 5
 # Number of memories that are shown, share of helpful runners-up that are kept, and weight decay for those.
 SHOWN_MAX, RUNNERS_UP_KEPT, RUNNER_UP_DECAY = 3, 0.6, 10.0
 # Maximum weight of a word or pair of words in the wording, and the number of prompts that must have it.
@@ -88,7 +96,7 @@ def read(path):
         lines = [json.loads(line) for line in file]
     lines = [one for one in lines if not one["group"].startswith(HELD_OUT)]
     for one in lines:
-        for name in ("entry_features", "memory_features", "answer", "runner_up"):
+        for name in ("entry_features", "entry_similarities", "memory_features", "answer", "runner_up"):
             if name in one:
                 one[name] = np.array(one[name], dtype=np.float64)
     return lines
@@ -227,11 +235,28 @@ def write_table(path, name, lines):
     if path:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        table = re.compile(rf"({name}: [^=]* = &?[\[(]).*?([\])];)", re.DOTALL)
+        table = re.compile(rf"(\b{name}: [^=]* = &?[\[(]).*?([\])];)", re.DOTALL)
         text, count = table.subn(lambda found: "\n".join([found.group(1), *lines, found.group(2)]), text)
         assert count == 1, name
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def write_number(path, name, number):
+    """Replaces a single number in a file of weights."""
+    if path:
+        with open(path, encoding="utf-8") as file:
+            text, count = re.subn(rf"(\b{name}: f32 = )[^;]*;", rf"\g<1>{number};", file.read())
+        assert count == 1, name
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def read_table(path, name):
+    """Returns the numbers of a table in a file of weights."""
+    with open(path, encoding="utf-8") as file:
+        table = re.search(rf"\b{name}: [^=]* = \[(.*?)\];", file.read(), re.DOTALL)
+    return np.array([float(number) for number in re.findall(r"-?\d+\.\d+", table.group(1))])
 
 
 def group_folds(lines):
@@ -260,6 +285,65 @@ def entries_and_memories(lines, path):
         rows = ["    " + " ".join(shown[at : at + 12]) for at in range(0, len(shown), 12)]
         print("\n".join([name] + rows))
         write_table(path, name, rows)
+
+
+def with_score(question, of_entry, of_memory, of_similarity):
+    """Returns a question whose only features are the scores by words and the similarities by the encoder.
+
+    The scores of memories use those of entries with `of_similarity` times the similarity.
+    """
+    similarities = question["entry_similarities"]
+    entries = question["entry_features"] @ of_entry
+    one = dict(question, entry_features=np.stack([entries, similarities], 1))
+    made = memory_features(dict(question, entry_features=one["entry_features"]), np.array([1.0, of_similarity]))
+    best = np.zeros(len(made))
+    np.maximum.at(best, question["owners"], similarities)
+    return dict(one, memory_features=np.stack([made @ of_memory, best], 1))
+
+
+def encoder_weights(lines, of_entry, of_memory):
+    """Learns the weight of a similarity in the score of an entry and of a memory; that of the score by words is 1."""
+    found = []
+    for key, gold, alone in (
+        ("entry_features", lambda one: (one["entries"], entry_gold(one)), False),
+        ("memory_features", lambda one: (one["memories"], set(one["memory_gold"])), True),
+    ):
+        of_similarity = found[0] if found else 0.0
+        rows_of = lambda one: marked(with_score(one, of_entry, of_memory, of_similarity)[key], *gold(one))
+        rows, worths = balanced(lines, rows_of)
+        by_words, by_encoder = learn(rows, alone, worths, np.zeros(2))
+        found.append(by_encoder / by_words)
+    return found
+
+
+def encoder_scores(lines, of_entry, of_memory, weights):
+    """Returns the scores of entries and of memories with these two weights, by source or part."""
+    found = defaultdict(list)
+    for one in lines:
+        own = with_score(one, of_entry, of_memory, weights[0])
+        name = one["group"] if source(one) == "mix" else source(one)
+        if one.get("gold"):
+            names = ordered(one["entries"], own["entry_features"] @ [1.0, weights[0]])
+            found[f"{name}, entries"].append(score(set(one["gold"]), names))
+        names = ordered(one["memories"], own["memory_features"] @ [1.0, weights[1]])
+        found[f"{name}, memories"].append(score(set(one["memory_gold"]), names))
+    return found
+
+
+def encoder_entries_and_memories(lines, path):
+    of_entry, of_memory = read_table(path, "OF_ENTRY"), read_table(path, "OF_MEMORY")
+    lines = [one for one in lines if one["scene"] in ("talk", "whole") and one["memory_gold"] and one["entries"]]
+    left_out = defaultdict(list)
+    for out in group_folds(lines):
+        weights = encoder_weights([one for one in lines if one["group"] not in out], of_entry, of_memory)
+        own = [one for one in lines if one["group"] in out]
+        for name, rows in encoder_scores(own, of_entry, of_memory, weights).items():
+            left_out[name] += rows
+    show("encoder, left out", left_out)
+    weights = encoder_weights(lines, of_entry, of_memory)
+    for name, weight in zip(("ENCODER_OF_ENTRY", "ENCODER_OF_MEMORY"), weights):
+        print(f"{name}: {weight:.2f}")
+        write_number(path, name, f"{weight:.2f}")
 
 
 def thresholds(features, used):
@@ -356,17 +440,17 @@ def answered(title, lines, scores, bar):
         )
 
 
-def runner_up_rows(question):
+def runner_up_rows(question, compared):
     """Returns the features of the memories after the best, compared with it, and whether each helps."""
     shown = range(1, min(SHOWN_MAX, len(question["memories"])))
-    rows = [[*question["memory_features"][at], *question["runner_up"][at]] for at in shown]
+    rows = [[*question["memory_features"][at], *question["runner_up"][at][:compared]] for at in shown]
     return rows, [question["memories"][at] in question["memory_gold"] for at in shown]
 
 
 def runner_up_weights(rows, helps):
     """Learns weights that tell helpful runners-up from others: logistic."""
     spread = rows.std(0) + 1e-6
-    spread[-1] = 1.0
+    spread[spread < 1e-5] = 1.0
     scaled = rows / spread
 
     def loss(weights):
@@ -376,9 +460,9 @@ def runner_up_weights(rows, helps):
     return minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B").x / spread
 
 
-def runners_up(lines, path):
+def runners_up(lines, path, table, compared):
     questions = [one for one in lines if one["scene"] in ("whole", "few") and one["memory_gold"] and one["memories"]]
-    found = [runner_up_rows(one) for one in questions]
+    found = [runner_up_rows(one, compared) for one in questions]
     groups = np.concatenate([[one["group"]] * len(helps) for one, (_, helps) in zip(questions, found)])
     rows = np.array([row for of, _ in found for row in of])
     helps = np.array([one for _, of in found for one in of], dtype=np.float64)
@@ -390,21 +474,26 @@ def runners_up(lines, path):
     shown = helps[scores >= bar]
     print(f"runners-up, left out: {len(shown) / len(questions):.2f} a prompt, of which {shown.mean():.3f} help")
     weights = runner_up_weights(rows, helps)
-    weights[-1] -= bar
     own = questions[0]["memory_features"].shape[1]
+    # The last of the first three comparisons is a constant 1.
+    weights[own + RUNNER_UP_LEN - 1] -= bar
     listed = [f"{weight:.3f}" for weight in weights]
-    write_table(path, "OF_BESIDE", [f"    [{', '.join(part)}]," for part in (listed[:own], listed[own:])])
+    write_table(path, table, [f"    [{', '.join(part)}]," for part in (listed[:own], listed[own:])])
 
 
-def answers(lines, path):
-    runners_up(lines, path)
+def answers(lines, path, encoder=False):
+    if encoder:
+        runners_up(lines, path, "ENCODER_OF_BESIDE", ENCODER_RUNNER_UP_LEN)
+    else:
+        runners_up(lines, path, "OF_BESIDE", RUNNER_UP_LEN)
     lines = [one for one in lines if one["scene"] in SITUATIONS and one["memories"]]
     own_sets = [one for one in lines if source(one) == "sets"]
     for one, worded in zip(own_sets, left_out_wording(own_sets)):
         one["answer"][WORDED] = worded
     lenient = []
     every = range(len(lines[0]["answer"]))
-    for table, foreign, used in (("OF_ANSWER", False, every), ("OF_FOREIGN_ANSWER", True, FOREIGN)):
+    tables = [("OF_ANSWER", False, every), ("OF_FOREIGN_ANSWER", True, FOREIGN)]
+    for table, foreign, used in [("ENCODER_OF_ANSWER", False, every)] if encoder else tables:
         # Prompts of other languages are few: all prompts tell what the words alone say.
         train = [one for one in lines if foreign or not one["foreign"]]
         judged = [at for at, one in enumerate(train) if one["foreign"] == foreign]
@@ -417,6 +506,8 @@ def answers(lines, path):
         none = np.array([one["scene"] == "whole" and not one["memory_gold"] for one in own])
         worth = prompt_weights(own)
         wrongs = WRONG_STRICT[foreign], WRONG_LENIENT[foreign]
+        if encoder:
+            wrongs = ENCODER_WRONG_STRICT, ENCODER_WRONG_LENIENT
         strict, low = (weighted_quantile(scores[none], worth[none], 1 - wrong) for wrong in wrongs)
         answered(f"{table}, left out", own, scores, strict)
         answered(f"{table}, explicit question, left out", own, scores, low)
@@ -426,6 +517,9 @@ def answers(lines, path):
         rules = [(always, start - strict), *rules]
         shown = [f"    ({at}, {of:.3f}, [{few:.2f}, {some:.2f}, {many:.2f}])," for (at, of), (few, some, many) in rules]
         write_table(path, table, shown)
+    if encoder:
+        write_number(path, "ENCODER_LENIENT_ANSWER_MIN", f"{lenient[0]:.2f}")
+        return
     write_table(path, "LENIENT_ANSWER_MIN", ["    " + ", ".join(f"{bar:.2f}" for bar in lenient) + ","])
 
 
@@ -533,17 +627,22 @@ def wordings(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     what = parser.add_subparsers(dest="what", required=True)
-    for name in ("wordings", "entries-and-memories", "answers"):
+    learners = {
+        "entries-and-memories": entries_and_memories,
+        "answers": answers,
+        "encoder-entries-and-memories": encoder_entries_and_memories,
+        "encoder-answers": lambda lines, path: answers(lines, path, encoder=True),
+    }
+    for name in ("wordings", *learners):
         of_name = what.add_parser(name)
         if name != "wordings":
             of_name.add_argument("features")
-        of_name.add_argument("target", nargs="?")
+        of_name.add_argument("target", nargs=None if name == "encoder-entries-and-memories" else "?")
     args = parser.parse_args()
     if args.what == "wordings":
         wordings(args.target)
     else:
-        learn = entries_and_memories if args.what == "entries-and-memories" else answers
-        learn(read(args.features), args.target)
+        learners[args.what](read(args.features), args.target)
 
 
 if __name__ == "__main__":

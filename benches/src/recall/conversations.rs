@@ -10,11 +10,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use memory::path::{MemoryPath, RelativePath};
-use memory::screen::Screen;
-use recall::{Corpus, EntryHit, RankOptions, Ranking, Threshold};
+use recall::{EntryHit, RankOptions, Ranking, Threshold};
 use serde_json::{Value, json};
 
 use crate::recall::bm25::Bm25;
+use crate::recall::indexed::{CachedEncoder, IndexedCorpus};
 use crate::recall::{Outputs, Scores, read, text, texts};
 use crate::report::{ReportLine, ReportTarget};
 
@@ -61,11 +61,12 @@ impl Layout {
 pub(super) fn measure(
     corpus: &Path,
     questions: &Path,
+    encoder: Option<&CachedEncoder>,
     outputs: &mut Outputs,
 ) -> anyhow::Result<Vec<ReportLine>> {
     let turns_of_all = read(corpus)?;
-    let corpora = corpora(&turns_of_all, Layout::Bullets)?;
     let talks = talks(&turns_of_all, Layout::Bullets)?;
+    let corpora = corpora(&talks, encoder);
     let (mut turns, mut sessions, mut by_words) =
         (Scores::default(), Scores::default(), Scores::default());
     for question in read(questions)? {
@@ -90,16 +91,20 @@ pub(super) fn measure(
         outputs.write(&features((talk, of), &gold, &gold_sessions, &ranking))?;
     }
     let mut lines = lines(&turns, &sessions, &by_words);
-    lines.extend(measure_layouts(&turns_of_all, &read(questions)?)?);
+    lines.extend(measure_layouts(&turns_of_all, &read(questions)?, encoder)?);
     Ok(lines)
 }
 
 /// Ranks turns in the other layouts, and by BM25.
-fn measure_layouts(turns: &[Value], questions: &[Value]) -> anyhow::Result<Vec<ReportLine>> {
+fn measure_layouts(
+    turns: &[Value],
+    questions: &[Value],
+    encoder: Option<&CachedEncoder>,
+) -> anyhow::Result<Vec<ReportLine>> {
     let mut lines = Vec::new();
     for layout in Layout::OTHERS {
         let talks = talks(turns, layout)?;
-        let corpora = corpora(turns, layout)?;
+        let corpora = corpora(&talks, encoder);
         let (mut recall, mut baseline) = (Scores::default(), Scores::default());
         let indexes: BTreeMap<&String, Bm25> = talks
             .iter()
@@ -212,16 +217,16 @@ fn talks(turns: &[Value], layout: Layout) -> anyhow::Result<BTreeMap<String, Tal
 }
 
 /// Builds a corpus of each conversation.
-fn corpora(turns: &[Value], layout: Layout) -> anyhow::Result<BTreeMap<String, Corpus>> {
-    let talks = talks(turns, layout)?.into_iter();
-    let corpora = talks.map(|(name, talk)| {
-        let mut corpus = Corpus::new(Screen::default());
-        for (path, (text, date)) in &talk.memories {
-            corpus.put(path, text, date.get(..10).and_then(|date| date.parse().ok()));
-        }
-        (name, corpus)
+fn corpora<'a>(
+    talks: &BTreeMap<String, Talk>,
+    encoder: Option<&'a CachedEncoder>,
+) -> BTreeMap<String, IndexedCorpus<'a>> {
+    let corpora = talks.iter().map(|(name, talk)| {
+        let memories = talk.memories.iter();
+        let memories = memories.map(|(path, (text, date))| (path, text.as_str(), date.get(..10)));
+        (name.clone(), IndexedCorpus::new(memories, encoder))
     });
-    Ok(corpora.collect())
+    corpora.collect()
 }
 
 /// Returns the name of a session, as the questions use it.
@@ -258,5 +263,6 @@ fn features(
     json!({
         "group": name, "scene": "talk", "gold": gold, "memory_gold": gold_sessions, "entries": entries, "owners": owners,
         "memories": memories, "entry_features": entry_features, "memory_features": memory_features,
+        "entry_similarities": ranking.entry_similarities,
     })
 }

@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use memory::path::{Layout, MemoryPath};
-use memory::screen::Screen;
-use recall::{Corpus, EntryHit, RankOptions, Ranking, Threshold};
+use recall::{EntryHit, RankOptions, Ranking, Threshold};
 use serde_json::{Value, json};
 
+use crate::recall::indexed::{CachedEncoder, IndexedCorpus};
 use crate::recall::{Outputs, read, share, text, texts};
 use crate::report::{ReportLine, ReportTarget};
 
@@ -87,12 +87,12 @@ impl PromptSet {
     }
 }
 
-pub(super) fn corpus<'a>(memories: impl IntoIterator<Item = &'a (MemoryPath, String)>) -> Corpus {
-    let mut corpus = Corpus::new(Screen::default());
-    for (path, text) in memories {
-        corpus.put(path, text, None);
-    }
-    corpus
+pub(super) fn corpus<'a, 'b>(
+    memories: impl IntoIterator<Item = &'b (MemoryPath, String)>,
+    encoder: Option<&'a CachedEncoder>,
+) -> IndexedCorpus<'a> {
+    let memories = memories.into_iter().map(|(path, text)| (path, text.as_str(), None));
+    IndexedCorpus::new(memories, encoder)
 }
 
 /// Counts over the prompts of a set.
@@ -116,7 +116,7 @@ struct RecallCounts {
 }
 
 impl RecallCounts {
-    fn add(&mut self, corpus: &Corpus, prompt: &Prompt) {
+    fn add(&mut self, corpus: &IndexedCorpus<'_>, prompt: &Prompt) {
         let (found, always) = (paths(corpus, prompt, &STRICT), paths(corpus, prompt, &FORCED));
         let helps = |path: &&String| prompt.relevant.contains(path);
         let within = |list: &[String]| share(list.iter().filter(helps).count(), &prompt.relevant);
@@ -141,7 +141,7 @@ impl RecallCounts {
     }
 
     /// Ranks a prompt in a corpus without the memories that help.
-    fn add_without_helpful(&mut self, corpus: &Corpus, prompt: &Prompt) {
+    fn add_without_helpful(&mut self, corpus: &IndexedCorpus<'_>, prompt: &Prompt) {
         self.without_helpful += 1.0;
         self.without_helpful_nothing += as_rate(paths(corpus, prompt, &STRICT).is_empty());
     }
@@ -179,7 +179,11 @@ pub(super) fn as_rate(is: bool) -> f64 {
 }
 
 /// Returns the paths of the memories that a prompt gets.
-pub(super) fn paths(corpus: &Corpus, prompt: &Prompt, options: &RankOptions) -> Vec<String> {
+pub(super) fn paths(
+    corpus: &IndexedCorpus<'_>,
+    prompt: &Prompt,
+    options: &RankOptions,
+) -> Vec<String> {
     corpus.rank(&prompt.text, options).iter().map(|hit| hit.path.to_string()).collect()
 }
 
@@ -187,15 +191,19 @@ pub(super) fn paths(corpus: &Corpus, prompt: &Prompt, options: &RankOptions) -> 
 pub(super) fn measure(
     memories: &Path,
     prompts: &Path,
+    encoder: Option<&CachedEncoder>,
     outputs: &mut Outputs,
 ) -> anyhow::Result<Vec<ReportLine>> {
     let set = PromptSet::read("given", memories, prompts)?;
-    let sums = ask_each(std::slice::from_ref(&set), outputs)?;
+    let sums = ask_each(std::slice::from_ref(&set), encoder, outputs)?;
     Ok(sums.lines("given notes", [Some(0.92), Some(0.85), Some(0.9)]))
 }
 
 /// Ranks each prompt of our own sets.
-pub(super) fn measure_own_sets(outputs: &mut Outputs) -> anyhow::Result<Vec<ReportLine>> {
+pub(super) fn measure_own_sets(
+    encoder: Option<&CachedEncoder>,
+    outputs: &mut Outputs,
+) -> anyhow::Result<Vec<ReportLine>> {
     let mut sets = Vec::new();
     let mut folders = std::fs::read_dir(SETS)?.collect::<Result<Vec<_>, _>>()?;
     folders.sort_by_key(std::fs::DirEntry::file_name);
@@ -207,23 +215,27 @@ pub(super) fn measure_own_sets(outputs: &mut Outputs) -> anyhow::Result<Vec<Repo
             &folder.join("prompts.jsonl"),
         )?);
     }
-    let mut lines = ask_each(&sets, outputs)?.lines("own notes", [None; 3]);
-    lines.extend(ask_few(&sets, outputs)?.lines("of six memories", [None; 3]));
-    lines.extend(ask_together(&sets, outputs)?.lines("seven sets at once", [None; 3]));
+    let mut lines = ask_each(&sets, encoder, outputs)?.lines("own notes", [None; 3]);
+    lines.extend(ask_few(&sets, encoder, outputs)?.lines("of six memories", [None; 3]));
+    lines.extend(ask_together(&sets, encoder, outputs)?.lines("seven sets at once", [None; 3]));
     Ok(lines)
 }
 
 /// Ranks each prompt in its whole set, and again without the memories that help.
-fn ask_each(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
+fn ask_each(
+    sets: &[PromptSet],
+    encoder: Option<&CachedEncoder>,
+    outputs: &mut Outputs,
+) -> anyhow::Result<RecallCounts> {
     let mut sums = RecallCounts::default();
     for set in sets {
-        let whole = corpus(&set.memories);
+        let whole = corpus(&set.memories, encoder);
         for prompt in &set.prompts {
             sums.add(&whole, prompt);
             outputs.write(&features(set, prompt, &whole, "whole"))?;
             if !prompt.relevant.is_empty() {
-                let remaining =
-                    corpus(set.memories.iter().filter(|memory| !PromptSet::helps(memory, prompt)));
+                let others = set.memories.iter().filter(|memory| !PromptSet::helps(memory, prompt));
+                let remaining = corpus(others, encoder);
                 sums.add_without_helpful(&remaining, prompt);
                 outputs.write(&features(set, prompt, &remaining, "removed"))?;
             }
@@ -233,7 +245,11 @@ fn ask_each(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallC
 }
 
 /// Ranks each prompt among a few memories of its set, which include those that help, and among a few that do not help.
-fn ask_few(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
+fn ask_few(
+    sets: &[PromptSet],
+    encoder: Option<&CachedEncoder>,
+    outputs: &mut Outputs,
+) -> anyhow::Result<RecallCounts> {
     let mut sums = RecallCounts::default();
     for set in sets {
         for (index, prompt) in set.prompts.iter().enumerate() {
@@ -241,11 +257,11 @@ fn ask_few(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCo
                 set.memories.iter().partition(|memory| PromptSet::helps(memory, prompt));
             let mut others = others.into_iter().cycle().skip(index * FEW);
             let few = others.by_ref().take(FEW.saturating_sub(helping.len())).chain(helping);
-            let few = corpus(few);
+            let few = corpus(few, encoder);
             sums.add(&few, prompt);
             outputs.write(&features(set, prompt, &few, "few"))?;
             if !prompt.relevant.is_empty() {
-                let remaining = corpus(others.take(FEW));
+                let remaining = corpus(others.take(FEW), encoder);
                 sums.add_without_helpful(&remaining, prompt);
                 outputs.write(&features(set, prompt, &remaining, "few, removed"))?;
             }
@@ -255,10 +271,14 @@ fn ask_few(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCo
 }
 
 /// Ranks the prompts of several sets in one corpus of all their memories, each set in its own folder.
-fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
+fn ask_together(
+    sets: &[PromptSet],
+    encoder: Option<&CachedEncoder>,
+    outputs: &mut Outputs,
+) -> anyhow::Result<RecallCounts> {
     let mut sums = RecallCounts::default();
     for sets in sets.chunks(TOGETHER) {
-        let mut corpus = Corpus::new(Screen::default());
+        let mut memories = Vec::new();
         let moved = |set: &PromptSet, path: &str| {
             let (scope, rest) =
                 path.trim_start_matches("/memories/").split_once('/').unwrap_or_default();
@@ -267,9 +287,10 @@ fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<Rec
         for set in sets {
             for (path, text) in &set.memories {
                 let path = moved(set, &path.to_string());
-                corpus.put(&MemoryPath::parse(&path, Layout::Scoped)?, text, None);
+                memories.push((MemoryPath::parse(&path, Layout::Scoped)?, text.clone()));
             }
         }
+        let corpus = corpus(&memories, encoder);
         for set in sets {
             for prompt in &set.prompts {
                 let moved = |path: &String| moved(set, path);
@@ -290,8 +311,13 @@ fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<Rec
 
 /// Returns the line of a prompt that `scripts/learn` reads. Only the situation `whole` has the features of entries;
 /// the others have what the decision to abstain needs.
-pub(super) fn features(set: &PromptSet, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
-    let Ranking { entries, memories, runner_up, answer, is_foreign } =
+pub(super) fn features(
+    set: &PromptSet,
+    prompt: &Prompt,
+    corpus: &IndexedCorpus<'_>,
+    scene: &str,
+) -> Value {
+    let Ranking { entries, entry_similarities, memories, runner_up, answer, is_foreign } =
         corpus.ranking(&prompt.text, &RankOptions::default());
     let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
     let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
@@ -313,6 +339,7 @@ pub(super) fn features(set: &PromptSet, prompt: &Prompt, corpus: &Corpus, scene:
             let answering = entries.iter().filter(|(hit, _)| answers(hit));
             line["gold"] = answering.map(|(hit, _)| name(hit)).collect();
         }
+        line["entry_similarities"] = entry_similarities.into();
         line["owners"] = entries.iter().map(|(hit, _)| owner(&hit.path)).collect();
         line["entry_features"] = entries.iter().map(|(_, of)| of.to_vec()).collect();
     }

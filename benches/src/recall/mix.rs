@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use memory::document;
-use recall::{Corpus, EntryHit, RankOptions};
+use recall::{EntryHit, RankOptions};
 
 use crate::recall::bm25::Bm25;
+use crate::recall::indexed::{CachedEncoder, IndexedCorpus};
 use crate::recall::memories::{
     FORCED, LENIENT, Prompt, PromptSet, STRICT, as_rate, corpus, features, paths,
 };
@@ -51,7 +52,13 @@ struct PartCounts {
 }
 
 impl PartCounts {
-    fn add(&mut self, set: &PromptSet, all: &Corpus, words: &WordIndexes, prompt: &Prompt) {
+    fn add(
+        &mut self,
+        set: &PromptSet,
+        all: &IndexedCorpus<'_>,
+        words: &WordIndexes,
+        prompt: &Prompt,
+    ) {
         let strict = paths(all, prompt, &HOOK);
         let lenient = paths(all, prompt, &LENIENT);
         if prompt.relevant.is_empty() {
@@ -78,7 +85,13 @@ impl PartCounts {
     }
 
     /// Checks the best entries of all memories and of the first one.
-    fn add_entries(&mut self, set: &PromptSet, all: &Corpus, words: &WordIndexes, prompt: &Prompt) {
+    fn add_entries(
+        &mut self,
+        set: &PromptSet,
+        all: &IndexedCorpus<'_>,
+        words: &WordIndexes,
+        prompt: &Prompt,
+    ) {
         if prompt.needle.is_none() {
             return;
         }
@@ -127,6 +140,7 @@ impl PartCounts {
         let rows = [
             ("the first memory helps", self.first, self.answerable),
             ("recall of at most three shown", self.found, self.answerable),
+            ("recall for an explicit question", self.found_leniently, self.answerable),
             ("no answer: nothing shown", self.silent, self.unanswerable),
             ("first of all entries answers", self.first_entry, self.needles),
         ];
@@ -174,7 +188,10 @@ impl WordIndexes {
 }
 
 /// Ranks the prompts of all parts; each part is a corpus of its own.
-pub(super) fn measure(outputs: &mut Outputs) -> anyhow::Result<Vec<ReportLine>> {
+pub(super) fn measure(
+    encoder: Option<&CachedEncoder>,
+    outputs: &mut Outputs,
+) -> anyhow::Result<Vec<ReportLine>> {
     let mut lines = Vec::new();
     for author in folders(Path::new(MIX))? {
         for part in folders(&author)? {
@@ -187,14 +204,18 @@ pub(super) fn measure(outputs: &mut Outputs) -> anyhow::Result<Vec<ReportLine>> 
             let name = format!("{}/{}", name(&author), name(&part));
             let set =
                 PromptSet::read(&name, &part.join("memories.jsonl"), &part.join("prompts.jsonl"))?;
-            lines.extend(measure_part(&set, outputs)?);
+            lines.extend(measure_part(&set, encoder, outputs)?);
         }
     }
     Ok(lines)
 }
 
-fn measure_part(set: &PromptSet, outputs: &mut Outputs) -> anyhow::Result<Vec<ReportLine>> {
-    let all = corpus(&set.memories);
+fn measure_part(
+    set: &PromptSet,
+    encoder: Option<&CachedEncoder>,
+    outputs: &mut Outputs,
+) -> anyhow::Result<Vec<ReportLine>> {
+    let all = corpus(&set.memories, encoder);
     let words = WordIndexes::new(set);
     let mut counts = PartCounts::default();
     let mut by_kind: BTreeMap<&str, PartCounts> = BTreeMap::new();
@@ -204,7 +225,7 @@ fn measure_part(set: &PromptSet, outputs: &mut Outputs) -> anyhow::Result<Vec<Re
         outputs.write(&features(set, prompt, &all, "whole"))?;
         if !prompt.relevant.is_empty() {
             let others = set.memories.iter().filter(|memory| !PromptSet::helps(memory, prompt));
-            outputs.write(&features(set, prompt, &corpus(others), "removed"))?;
+            outputs.write(&features(set, prompt, &corpus(others, encoder), "removed"))?;
         }
     }
     let mut lines = counts.lines(&set.name);

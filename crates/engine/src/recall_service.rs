@@ -186,7 +186,8 @@ impl RecallService {
         memories.check_feature(Feature::Recall)?;
         let corpus = self.live_corpus(memories);
         self.update(&corpus, memories).await?;
-        let query_vector = self.query_vector_waiting(&corpus, memories, prompt).await?;
+        // Boxed so that the futures of its callers stay small.
+        let query_vector = Box::pin(self.query_vector_waiting(&corpus, memories, prompt)).await?;
         let dense_scores = |state: &_| Some(query_vector.as_ref()?.dense_scores(state));
         let ranking = corpus.rank(prompt, dense_scores, origin);
         Ok((corpus, ranking))

@@ -2,14 +2,14 @@
 //!
 //! A wrong memory costs more than none, and most prompts need none. The decision uses features of the prompt and of
 //! its best memory: coverage of the question, similarity of the texts, lead over the other memories.
-//! Learned rules (`weights::OF_ANSWER`) add up to a score; below zero, nothing is shown. The vectors and the wording
+//! Learned rules (`weights::OF_ANSWER`, with the encoder `weights::ENCODER_OF_ANSWER`) add up to a score; below zero, nothing is shown. The vectors and the wording
 //! are English, so prompts in other languages have rules of their own, over the words that they share with a memory.
 
 use crate::corpus::Corpus;
 use crate::features::Coverage;
 use crate::prompt_classifier::{PROMPT_CLASS_LEN, PROMPT_CLASSES};
 use crate::query::PromptQuery;
-use crate::weights::{AnswerRule, OF_ANSWER, OF_FOREIGN_ANSWER};
+use crate::weights::AnswerRule;
 
 /// The match of one candidate memory, for comparison with the others.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +20,8 @@ pub(crate) struct CandidateMatch {
     pub(crate) text_similarity: [f32; 2],
     /// Similarity of its best entry, word by word.
     pub(crate) word_similarity: f32,
+    /// Similarity of its best entry by the encoder.
+    pub(crate) encoder_similarity: f32,
 }
 
 /// The match of a memory beyond its comparison with the others.
@@ -31,6 +33,8 @@ pub(crate) struct OwnMatch {
     pub(crate) identifiers: f32,
     /// Share of the prompt that its header has.
     pub(crate) header_share: f32,
+    /// Distance of its similarity by the encoder from the median of all entries, in spreads; `None` without an encoder.
+    pub(crate) encoder_distance: Option<f32>,
 }
 
 /// Names of the features of the decision to answer, in the order of [`Ranking::answer`](crate::Ranking::answer).
@@ -40,8 +44,10 @@ pub const ANSWER_FEATURES: [&str; ANSWER_FEATURE_COUNT] = {
     while index < ANSWER_FEATURE_COUNT {
         names[index] = if index < MATCH_FEATURES.len() {
             MATCH_FEATURES[index]
-        } else {
+        } else if index < FIRST_ENCODER {
             PROMPT_CLASSES[index - MATCH_FEATURES.len()]
+        } else {
+            ENCODER_FEATURES[index - FIRST_ENCODER]
         };
         index += 1;
     }
@@ -69,10 +75,19 @@ const MATCH_FEATURES: [&str; 20] = [
     "weight of the rarest unknown identifier",
     "memories",
 ];
+/// Features by the encoder. They are 0 without one, and for a prompt with an identifier: nearness says little about
+/// whether a memory has that identifier.
+const ENCODER_FEATURES: [&str; 3] = [
+    "similarity by the encoder",
+    "similarity by the encoder above the next",
+    "similarity by the encoder above the median, in spreads",
+];
 /// Number of features at the start of the list of which more never speaks against an answer.
 #[cfg(test)]
 const RISING: usize = 14;
-pub(crate) const ANSWER_FEATURE_COUNT: usize = MATCH_FEATURES.len() + PROMPT_CLASS_LEN;
+/// Index of the first feature by the encoder.
+const FIRST_ENCODER: usize = MATCH_FEATURES.len() + PROMPT_CLASS_LEN;
+pub(crate) const ANSWER_FEATURE_COUNT: usize = FIRST_ENCODER + ENCODER_FEATURES.len();
 
 /// Index of the feature for the number of memories.
 const MEMORIES: usize = MATCH_FEATURES.len() - 1;
@@ -99,7 +114,7 @@ pub(crate) fn features(
     exact: impl Fn(usize) -> f32,
 ) -> [f32; ANSWER_FEATURE_COUNT] {
     let mut features = [0.0; ANSWER_FEATURE_COUNT];
-    features[MATCH_FEATURES.len()..].copy_from_slice(&query.prompt_class);
+    features[MATCH_FEATURES.len()..FIRST_ENCODER].copy_from_slice(&query.prompt_class);
     let Some(first) = contexts.get(index) else { return features };
     let others = || contexts.iter().enumerate().filter(|(other, _)| *other != index);
     let of_others = || others().map(|(_, other)| other.text_similarity[1]);
@@ -137,12 +152,19 @@ pub(crate) fn features(
         (corpus.memories() as f32).ln_1p(),
     ];
     features[..MATCH_FEATURES.len()].copy_from_slice(&match_features);
+    let has_identifier = || query.terms.iter().any(|term| term.is_identifier);
+    if let Some(distance) = own.encoder_distance.filter(|_| !has_identifier()) {
+        let next = others().map(|(_, other)| other.encoder_similarity).fold(0.0, f32::max);
+        // In the order of `ENCODER_FEATURES`.
+        let encoder_features =
+            [first.encoder_similarity, first.encoder_similarity - next, distance];
+        features[FIRST_ENCODER..].copy_from_slice(&encoder_features);
+    }
     features
 }
 
 /// Returns the score of answering; below zero, nothing is shown.
-pub(crate) fn answer_score(features: &[f32; ANSWER_FEATURE_COUNT], is_foreign: bool) -> f32 {
-    let rules = if is_foreign { OF_FOREIGN_ANSWER } else { OF_ANSWER };
+pub(crate) fn answer_score(features: &[f32; ANSWER_FEATURE_COUNT], rules: &[AnswerRule]) -> f32 {
     let sizes = size_weights(features[MEMORIES]);
     let applied = rules.iter().filter(|(feature, from, _)| features[*feature] > *from);
     let weighted = |(.., weights): &AnswerRule| {
@@ -163,12 +185,17 @@ fn size_weights(memories: f32) -> [f32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::weights::{ENCODER_OF_ANSWER, OF_ANSWER, OF_FOREIGN_ANSWER};
+
+    const TABLES: [&[AnswerRule]; 3] = [OF_ANSWER, OF_FOREIGN_ANSWER, ENCODER_OF_ANSWER];
 
     #[test]
     fn features_of_a_good_match_never_lower_the_answer_score() {
-        for (feature, _, steps) in OF_ANSWER.iter().skip(1).chain(&OF_FOREIGN_ANSWER[1..]) {
+        for (feature, _, steps) in TABLES.iter().flat_map(|table| &table[1..]) {
             let name = ANSWER_FEATURES[*feature];
-            let rises = MATCH_FEATURES[..RISING].contains(&name) || name == PROMPT_CLASSES[0];
+            let rises = MATCH_FEATURES[..RISING].contains(&name)
+                || ENCODER_FEATURES.contains(&name)
+                || name == PROMPT_CLASSES[0];
             assert!(!rises || steps.iter().all(|step| *step >= 0.0), "{name}");
             assert_ne!(name, "memories");
         }
@@ -190,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_prompt_without_features_is_not_answered() {
-        for is_foreign in [false, true] {
-            assert!(answer_score(&[0.0; ANSWER_FEATURE_COUNT], is_foreign) < 0.0);
+        for rules in TABLES {
+            assert!(answer_score(&[0.0; ANSWER_FEATURE_COUNT], rules) < 0.0);
         }
     }
 }

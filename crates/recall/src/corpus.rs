@@ -103,6 +103,7 @@ pub struct Corpus {
     pub(crate) subjects: HashMap<Box<str>, usize>,
     /// Sum of the lengths of all entries.
     pub(crate) words: f64,
+    change_count: u64,
 }
 
 impl Corpus {
@@ -119,6 +120,12 @@ impl Corpus {
     /// Returns the number of entries.
     pub fn entries(&self) -> usize {
         self.entries.len() - self.free_entries.len()
+    }
+
+    /// Returns the number of memories that were inserted or removed so far. Data by number of entry, such as
+    /// [`EntryVectors`](crate::EntryVectors), is valid while it stays the same.
+    pub const fn change_count(&self) -> u64 {
+        self.change_count
     }
 
     /// Adds a memory, or replaces the one at this path. `written` is its date, unless its frontmatter, name,
@@ -167,6 +174,7 @@ impl Corpus {
         Summary { date, header_terms: head, text_vector }: Summary,
         entries: Vec<EntryFields>,
     ) {
+        self.change_count += 1;
         let id = self.free_memories.pop().unwrap_or_else(|| {
             self.memories.push(None);
             to_u32(self.memories.len() - 1)
@@ -192,6 +200,7 @@ impl Corpus {
     /// Removes a memory. Returns whether it was in the corpus.
     pub fn remove(&mut self, path: &MemoryPath) -> bool {
         let Some(id) = self.by_path.remove(path) else { return false };
+        self.change_count += 1;
         if let Some(memory) = self.memories[id as usize].take() {
             for entry in memory.entries {
                 self.remove_entry(entry, &memory.header_terms);

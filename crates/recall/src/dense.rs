@@ -1,13 +1,15 @@
-//! Dense scores: the similarity of entries to a prompt, by vectors of an external embedding model.
+//! Dense scores: the similarity of entries to a prompt, by vectors of an embedding model.
 //!
-//! Models differ in their scale: one gives 0.3 to texts that fit, another 0.8 to texts that do not. The similarity
-//! itself is therefore not used. A score is the distance from the median of all entries, in units of their spread
-//! (a robust z-score).
+//! The vectors come from one of two sources. The encoder of this project has a known scale: its similarities are
+//! features of the ranking (`rank`, `abstain`). The models of external endpoints differ in their scale: one gives 0.3 to texts
+//! that fit, another 0.8 to texts that do not. Their similarity itself is therefore not used. A score is the distance
+//! from the median of all entries, in units of their spread (a robust z-score).
 
 use memory::path::MemoryPath;
 
 use crate::corpus::Corpus;
-use crate::vector::Vector;
+use crate::terms::to_u32;
+use crate::vector::{Vector, dot_product};
 
 /// Maximum number of entries that become candidates by their dense score.
 const TOP_ENTRIES_MAX: usize = 16;
@@ -28,44 +30,115 @@ const MEMORY_WEIGHT: f32 = 3.0;
 /// Upper bound of the share that a score counts with; beyond it there is no doubt left.
 const SHARE_MAX: f32 = 1.5;
 
+/// The scale of the similarities of vectors, which the model behind them decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SimilarityScale {
+    /// The model is that of an external endpoint, which may be any.
+    #[default]
+    Unknown,
+    /// The model is the encoder that weights of the ranking were learned with.
+    Encoder,
+}
+
+/// The vectors of a corpus's entries in one buffer, by the number of the entry.
+///
+/// Comparing a prompt with all of them reads memory in order and looks nothing up. Valid for the corpus as it was when
+/// they were collected.
+#[derive(Clone, Debug, Default)]
+pub struct EntryVectors {
+    dimensions: usize,
+    numbers: Vec<i8>,
+    /// One divided by the length of each vector; 0 for an entry without one.
+    scales: Vec<f32>,
+}
+
 /// Dense scores of a corpus's entries for one prompt. Valid for the corpus as it was when they were computed.
 #[derive(Clone, Debug, Default)]
 pub struct DenseScores {
-    /// Similarity and z-score of each entry, by its number in the corpus.
-    entries: Vec<(f32, f32)>,
+    scale: SimilarityScale,
+    /// Similarity of each entry, by its number in the corpus; not a number for an entry without a vector.
+    similarities: Vec<f32>,
+    /// Median and spread of the similarities.
+    middle: f32,
+    spread: f32,
     /// Entries with the highest similarity.
     top_entries: Vec<u32>,
 }
 
 impl Corpus {
-    /// Compares a prompt with all entries that have a vector. `vectors_of` returns the vectors of a memory, one per
-    /// entry, in the order of [`passages`](crate::passages).
-    pub fn dense_scores<'a>(
+    /// Collects the vectors of all entries. `vectors_of` returns the vectors of a memory, one per entry, in the order of
+    /// [`passages`](crate::passages). A vector with other dimensions than the first one is left out.
+    pub fn entry_vectors<'a>(
         &self,
-        prompt: &Vector,
         vectors_of: impl Fn(&MemoryPath) -> Vec<Option<&'a Vector>>,
-    ) -> DenseScores {
-        let mut near: Vec<(u32, f32)> = Vec::new();
+    ) -> EntryVectors {
+        let mut vectors =
+            EntryVectors { scales: vec![0.0; self.entries.len()], ..EntryVectors::default() };
         for (path, id) in &self.by_path {
             let Some(record) = &self.memories[*id as usize] else { continue };
-            let of_entries = record.entries.iter().zip(vectors_of(path));
-            let with_vector = of_entries
-                .filter_map(|(entry, vector)| Some((*entry, vector?.similarity(prompt)?)));
-            near.extend(with_vector);
+            for (entry, vector) in record.entries.iter().zip(vectors_of(path)) {
+                vectors.set(*entry as usize, vector);
+            }
         }
+        vectors
+    }
+
+    /// Compares a prompt with all entries that have a vector.
+    pub fn dense_scores(
+        &self,
+        prompt: &Vector,
+        vectors: &EntryVectors,
+        scale: SimilarityScale,
+    ) -> DenseScores {
+        let similarities = vectors.similarities(prompt);
+        let numbered = similarities.iter().enumerate();
+        let mut near: Vec<(u32, f32)> = numbered
+            .filter(|(_, similarity)| !similarity.is_nan())
+            .map(|(entry, similarity)| (to_u32(entry), *similarity))
+            .collect();
         let (middle, spread) = median_and_spread(&near);
-        let mut entries = vec![(0.0, 0.0); self.entries.len()];
-        for (entry, nearness) in &near {
-            entries[*entry as usize] = (*nearness, (nearness - middle) / spread);
+        let nearer = |a: &(u32, f32), b: &(u32, f32)| {
+            let key = |entry: u32| self.entry_order.get(entry as usize);
+            b.1.total_cmp(&a.1).then_with(|| key(a.0).cmp(&key(b.0)))
+        };
+        if near.len() > TOP_ENTRIES_MAX {
+            near.select_nth_unstable_by(TOP_ENTRIES_MAX, nearer);
+            near.truncate(TOP_ENTRIES_MAX);
         }
-        near.sort_by(|a, b| {
-            let key = |entry: &u32| self.entry_order[*entry as usize];
-            b.1.total_cmp(&a.1).then_with(|| key(&a.0).cmp(&key(&b.0)))
-        });
-        DenseScores {
-            entries,
-            top_entries: near.into_iter().take(TOP_ENTRIES_MAX).map(|(entry, _)| entry).collect(),
+        near.sort_by(nearer);
+        let top_entries = near.into_iter().map(|(entry, _)| entry).collect();
+        DenseScores { scale, similarities, middle, spread, top_entries }
+    }
+}
+
+impl EntryVectors {
+    fn set(&mut self, entry: usize, vector: Option<&Vector>) {
+        let Some(vector) = vector else { return };
+        if self.dimensions == 0 {
+            self.dimensions = vector.dimensions();
+            self.numbers.resize(self.scales.len() * self.dimensions, 0);
         }
+        if vector.dimensions() == self.dimensions {
+            let start = entry * self.dimensions;
+            self.numbers[start..start + self.dimensions].copy_from_slice(vector.numbers());
+            self.scales[entry] = vector.scale();
+        }
+    }
+
+    /// Returns the cosine similarity of each entry; not a number for an entry without a vector.
+    fn similarities(&self, prompt: &Vector) -> Vec<f32> {
+        if self.dimensions == 0 || prompt.dimensions() != self.dimensions {
+            return vec![f32::NAN; self.scales.len()];
+        }
+        let rows = self.numbers.chunks_exact(self.dimensions).zip(&self.scales);
+        rows.map(|(numbers, scale)| {
+            if *scale == 0.0 {
+                f32::NAN
+            } else {
+                dot_product(numbers, prompt.numbers()) * scale * prompt.scale()
+            }
+        })
+        .collect()
     }
 }
 
@@ -84,9 +157,34 @@ fn median_and_spread(near: &[(u32, f32)]) -> (f32, f32) {
 }
 
 impl DenseScores {
+    /// Returns the scale of the similarities.
+    pub(crate) const fn scale(&self) -> SimilarityScale {
+        self.scale
+    }
+
+    /// Checks whether no entry has a vector.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.top_entries.is_empty()
+    }
+
     /// Returns the best entries, highest similarity first.
     pub(crate) fn top_entries(&self) -> &[u32] {
         &self.top_entries
+    }
+
+    /// Returns the similarity of an entry; `None` if it has no vector.
+    pub(crate) fn similarity(&self, entry: u32) -> Option<f32> {
+        self.similarities.get(entry as usize).copied().filter(|similarity| !similarity.is_nan())
+    }
+
+    /// Returns the highest similarity among these entries; `None` if none has a vector.
+    pub(crate) fn best_similarity(&self, entries: impl Iterator<Item = u32>) -> Option<f32> {
+        entries.filter_map(|entry| self.similarity(entry)).max_by(f32::total_cmp)
+    }
+
+    /// Returns the distance of a similarity from the median of all entries, in units of their spread.
+    pub(crate) fn distance(&self, similarity: f32) -> f32 {
+        (similarity - self.middle) / self.spread
     }
 
     /// Returns the addition to an entry's score.
@@ -107,9 +205,7 @@ impl DenseScores {
 
     /// Returns the highest similarity among those of these entries that stand out.
     pub(crate) fn outlier_similarity(&self, entries: impl Iterator<Item = u32>) -> Option<f32> {
-        let out = entries.filter(|entry| self.z_score(*entry) > LIFT_FROM);
-        let similarities = out.filter_map(|entry| self.entries.get(entry as usize));
-        similarities.map(|(near, _)| *near).max_by(f32::total_cmp)
+        self.best_similarity(entries.filter(|entry| self.z_score(*entry) > LIFT_FROM))
     }
 
     fn score_share(&self, entry: u32) -> f32 {
@@ -117,6 +213,6 @@ impl DenseScores {
     }
 
     fn z_score(&self, entry: u32) -> f32 {
-        self.entries.get(entry as usize).map_or(0.0, |(_, z_score)| *z_score)
+        self.similarity(entry).map_or(0.0, |similarity| self.distance(similarity))
     }
 }

@@ -10,6 +10,7 @@ use std::ops::Range;
 use wide::f32x8 as Lane;
 
 use crate::corpus::{Corpus, IndexedEntry, MemoryRecord};
+use crate::dense::DenseScores;
 use crate::embedder::cosine_similarity;
 use crate::query::{PromptQuery, QueryTerm};
 
@@ -39,6 +40,11 @@ const SIMILARITY_MIN: f32 = 0.55;
 const WORDS_FLOOR: f32 = 0.4;
 const WORD_SIMILARITY_FLOOR: f32 = 0.4;
 const TEXT_SIMILARITY_FLOOR: f32 = 0.5;
+
+/// Estimate of an encoder's similarity from that of the built-in vectors. It is the line through 506,000 pairs of a
+/// prompt and a candidate, from our own sets, the mixed sets and conversations.
+const BUILT_IN_SLOPE: f32 = 0.62;
+const BUILT_IN_BASE: f32 = 0.10;
 
 /// Names of the features of an entry.
 pub const ENTRY_FEATURES: [&str; ENTRY] = [
@@ -645,6 +651,19 @@ impl CandidateRows {
             of_rows.fold(0.0, f32::max) * self.largest[feature]
         };
         ([largest(TEXT_SIMILARITY), largest(TEXT_SIMILARITY + 1)], largest(WORD_SIMILARITY))
+    }
+
+    /// Returns the similarity of each row by the encoder, from 0 to 1. An entry without a vector has the similarity that
+    /// entries like it have on average, by the built-in vectors, which were trained to imitate the encoder.
+    pub(crate) fn encoder_similarities(&self, dense: &DenseScores) -> Vec<f32> {
+        let built_in = |row: &CandidateRow| {
+            let similarity = row.features[TEXT_SIMILARITY] * self.largest[TEXT_SIMILARITY];
+            BUILT_IN_SLOPE * similarity + BUILT_IN_BASE
+        };
+        let of = |row: &CandidateRow| {
+            dense.similarity(row.entry).unwrap_or_else(|| built_in(row)).max(0.0)
+        };
+        self.list.iter().map(of).collect()
     }
 
     /// Returns the features of a memory. `uncovered_share` is the part of the question, from 0 to 1, that no memory

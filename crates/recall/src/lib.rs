@@ -46,7 +46,7 @@ mod rank;
 
 pub use abstain::ANSWER_FEATURES;
 pub use corpus::Corpus;
-pub use dense::DenseScores;
+pub use dense::{DenseScores, EntryVectors, SimilarityScale};
 pub use features::{ENTRY_FEATURES, MEMORY_FEATURES};
 pub use rank::{EntryHit, MemoryHit, RankOptions, Ranking, Reason, Threshold};
 pub use vector::{Vector, passages};

@@ -15,14 +15,16 @@ use memory::path::MemoryPath;
 use crate::abstain::{self, ANSWER_FEATURE_COUNT, CandidateMatch, OwnMatch};
 use crate::candidates::{self, TermMatch};
 use crate::corpus::Corpus;
-use crate::dense::DenseScores;
+use crate::dense::{DenseScores, SimilarityScale};
 use crate::features::{
     CandidateRows, Coverage, ENTRY, HEADER_SHARE, MEMORY, MEMORY_IDENTIFIERS, MONTH, RowGroup,
     SUBJECT,
 };
 use crate::query::PromptQuery;
 use crate::weights::{
-    LENIENT_ANSWER_MIN, OF_BESIDE, OF_ENTRY, OF_MEMORY, RUNNER_UP_LEN, dot_product,
+    ENCODER_LENIENT_ANSWER_MIN, ENCODER_OF_ANSWER, ENCODER_OF_BESIDE, ENCODER_OF_ENTRY,
+    ENCODER_OF_MEMORY, ENCODER_RUNNER_UP_LEN, LENIENT_ANSWER_MIN, OF_ANSWER, OF_BESIDE, OF_ENTRY,
+    OF_FOREIGN_ANSWER, OF_MEMORY, dot_product,
 };
 
 /// Maximum number of entries of a memory that a hit shows.
@@ -45,6 +47,9 @@ const SCORE_GAP_MAX: f32 = 2.0;
 /// similarity. A learned bound alone would answer what has nothing to do with any memory.
 const RELATED_SHARE_MIN: f32 = 0.2;
 const RELATED_SIMILARITY_MIN: f32 = 0.3;
+
+/// The same for the similarity by the encoder.
+const ENCODER_RELATED_MIN: f32 = 0.2;
 
 /// Minimum coverage of such a memory where vectors are not used.
 const RELATED_COVERAGE_MIN: f32 = 0.3;
@@ -157,10 +162,12 @@ pub enum Reason {
 pub struct Ranking {
     /// Entries with their features, the best first.
     pub entries: Vec<(EntryHit, [f32; ENTRY])>,
+    /// Similarity of each entry by the encoder; empty without one.
+    pub entry_similarities: Vec<f32>,
     /// Memories with their features, the best first.
     pub memories: Vec<(MemoryPath, f32, [f32; MEMORY])>,
     /// Comparison of each memory with the best: the numbers that [`Corpus::rank`] weighs to show it too.
-    pub runner_up: Vec<[f32; RUNNER_UP_LEN]>,
+    pub runner_up: Vec<[f32; ENCODER_RUNNER_UP_LEN]>,
     /// Features of the decision whether to answer.
     pub answer: [f32; ANSWER_FEATURE_COUNT],
     /// Whether the prompt is in another language than English, and so decided by other rules.
@@ -178,6 +185,16 @@ struct RankedCandidates<'a> {
     memories: Vec<ScoredMemory>,
     /// Scores of the caller's embedding model, once they were added.
     dense_scores: Option<&'a DenseScores>,
+    /// Match with the encoder's vectors, if its scores are given.
+    encoder: Option<EncoderMatch<'a>>,
+}
+
+/// The match of a prompt with the vectors of the encoder.
+#[derive(Clone, Debug)]
+struct EncoderMatch<'a> {
+    scores: &'a DenseScores,
+    /// Similarity of each row.
+    similarities: Vec<f32>,
 }
 
 /// A memory with its score.
@@ -187,6 +204,8 @@ struct ScoredMemory {
     score: f32,
     features: [f32; MEMORY],
     coverage: Coverage,
+    /// Similarity of its best entry by the encoder; 0 without one.
+    encoder_similarity: f32,
     /// The highest threshold that it reaches, as far as it was assessed.
     reached: Threshold,
     /// Log-odds that it helps; minus infinity if it reaches no threshold.
@@ -199,9 +218,12 @@ impl Corpus {
         self.rank_with(prompt, options, None, |_| true)
     }
 
-    /// Like [`rank`](Self::rank), among the memories for which `is_candidate` holds, with dense scores added. Other
-    /// memories are left out before the decision. A memory whose dense score stands out is returned even if it
-    /// shares no word with the prompt.
+    /// Like [`rank`](Self::rank), among the memories for which `is_candidate` holds, with dense scores. Other memories are
+    /// left out before the decision.
+    ///
+    /// Scores of the encoder are weighed like the other features. An entry without a vector gets the similarity that is
+    /// usual for its words. Scores of unknown scale are added after the decision: a memory whose score stands out is
+    /// returned even if it shares no word with the prompt.
     pub fn rank_with(
         &self,
         prompt: &str,
@@ -209,15 +231,14 @@ impl Corpus {
         dense_scores: Option<&DenseScores>,
         is_candidate: impl Fn(&MemoryPath) -> bool,
     ) -> Vec<MemoryHit> {
-        let extra_entries = dense_scores.map_or(&[][..], DenseScores::top_entries);
-        let mut ranked = self.rank_candidates(prompt, options.use_vectors, extra_entries);
+        let mut ranked = self.rank_candidates(prompt, options.use_vectors, dense_scores);
         ranked
             .memories
             .retain(|scored| self.path_of(scored.group.memory).is_some_and(&is_candidate));
         // Dense scores must not take away an answer that the words give: the memories are assessed before the scores
         // are added.
         ranked.assess(self, options);
-        if let Some(dense_scores) = dense_scores {
+        if let Some(dense_scores) = dense_scores.filter(|_| ranked.encoder.is_none()) {
             ranked.add_dense_scores(dense_scores);
             self.sort_memories(&mut ranked.memories);
         }
@@ -234,17 +255,31 @@ impl Corpus {
     }
 
     /// Returns the entries that fit a prompt, best first, from all memories. It never abstains.
-    pub fn rank_entries(&self, prompt: &str, options: &RankOptions) -> Vec<EntryHit> {
-        let ranked = self.rank_candidates(prompt, options.use_vectors, &[]);
+    pub fn rank_entries(
+        &self,
+        prompt: &str,
+        options: &RankOptions,
+        dense_scores: Option<&DenseScores>,
+    ) -> Vec<EntryHit> {
+        let ranked = self.rank_candidates(prompt, options.use_vectors, dense_scores);
         let order = self.rows_by_score(&ranked, 0..ranked.rows.list.len());
         let best = order.into_iter().take(options.limit);
         best.filter_map(|row| self.entry_hit(&ranked, row)).collect()
     }
 
     /// Returns all candidates with their features, whether or not they would be shown.
-    pub fn ranking(&self, prompt: &str, options: &RankOptions) -> Ranking {
-        let ranked = self.rank_candidates(prompt, options.use_vectors, &[]);
+    pub fn ranking(
+        &self,
+        prompt: &str,
+        options: &RankOptions,
+        dense_scores: Option<&DenseScores>,
+    ) -> Ranking {
+        let ranked = self.rank_candidates(prompt, options.use_vectors, dense_scores);
         let order = self.rows_by_score(&ranked, 0..ranked.rows.list.len());
+        let similarities = ranked.encoder.iter().flat_map(|encoder| {
+            order.iter().filter_map(|row| encoder.similarities.get(*row).copied())
+        });
+        let entry_similarities = similarities.collect();
         let entries = order
             .into_iter()
             .filter_map(|row| Some((self.entry_hit(&ranked, row)?, ranked.rows.list[row].features)))
@@ -258,6 +293,7 @@ impl Corpus {
             runner_up.map(|(scored, best)| ranked.runner_up_features(best, scored)).collect();
         Ranking {
             entries,
+            entry_similarities,
             memories: memories.collect(),
             runner_up,
             answer: ranked.answer_features(self, &ranked.contexts(), 0),
@@ -265,17 +301,28 @@ impl Corpus {
         }
     }
 
-    fn rank_candidates(
+    fn rank_candidates<'a>(
         &self,
         prompt: &str,
         use_vectors: bool,
-        extra_entries: &[u32],
-    ) -> RankedCandidates<'_> {
+        dense_scores: Option<&'a DenseScores>,
+    ) -> RankedCandidates<'a> {
+        let extra_entries = dense_scores.map_or(&[][..], DenseScores::top_entries);
         let query = PromptQuery::parse(prompt, self, use_vectors);
         let matches = candidates::match_terms(self, &query, use_vectors);
         let rows = candidates::collect_candidates(self, &query, &matches, extra_entries);
-        let scores: Vec<f32> =
+        let mut scores: Vec<f32> =
             rows.list.iter().map(|row| dot_product(&row.features, &OF_ENTRY)).collect();
+        // The weights were learned with the built-in vectors. Without those, the encoder counts like an endpoint.
+        let encoder = dense_scores
+            .filter(|dense| dense.scale() == SimilarityScale::Encoder && !dense.is_empty())
+            .filter(|_| !query.text_vector.is_empty())
+            .map(|scores| EncoderMatch { scores, similarities: rows.encoder_similarities(scores) });
+        if let Some(encoder) = &encoder {
+            for (score, similarity) in scores.iter_mut().zip(&encoder.similarities) {
+                *score += ENCODER_OF_ENTRY * similarity;
+            }
+        }
         let coverages: Vec<Coverage> =
             rows.groups.iter().map(|group| rows.coverage(&query, group)).collect();
         let best_share = coverages.iter().map(Coverage::exact_share).fold(0.0, f32::max);
@@ -284,19 +331,26 @@ impl Corpus {
         let mut memories: Vec<ScoredMemory> = groups
             .map(|(group, coverage)| {
                 let features = rows.memory_features(group, &scores, &coverage, uncovered_share);
-                let score = dot_product(&features, &OF_MEMORY);
+                let mut score = dot_product(&features, &OF_MEMORY);
+                let mut encoder_similarity = 0.0;
+                if let Some(encoder) = &encoder {
+                    let own = encoder.similarities[group.rows.clone()].iter().copied();
+                    encoder_similarity = own.fold(0.0, f32::max);
+                    score += ENCODER_OF_MEMORY * encoder_similarity;
+                }
                 ScoredMemory {
                     group: group.clone(),
                     score,
                     features,
                     coverage,
+                    encoder_similarity,
                     reached: Threshold::None,
                     answer_score: f32::NEG_INFINITY,
                 }
             })
             .collect();
         self.sort_memories(&mut memories);
-        RankedCandidates { query, matches, rows, scores, memories, dense_scores: None }
+        RankedCandidates { query, matches, rows, scores, memories, dense_scores: None, encoder }
     }
 
     /// Sorts memories, best first; equal scores by path.
@@ -387,9 +441,15 @@ impl Corpus {
         let has = |feature: usize| rows.iter().any(|row| row.features[feature] > 0.0);
         reasons.extend(has(MONTH).then_some(Reason::Date));
         reasons.extend(has(SUBJECT).then_some(Reason::Subject));
-        let similarity = ranked
+        let of_endpoint = ranked
             .dense_scores
             .and_then(|dense| dense.outlier_similarity(ranked.rows.entries(group)));
+        let of_encoder = ranked
+            .encoder
+            .as_ref()
+            .and_then(|encoder| encoder.scores.best_similarity(ranked.rows.entries(group)))
+            .filter(|similarity| *similarity >= ENCODER_RELATED_MIN);
+        let similarity = of_endpoint.or(of_encoder);
         reasons.extend(similarity.map(|similarity| Reason::SimilarText { similarity }));
         if reasons.is_empty() && !ranked.query.text_vector.is_empty() {
             let ([of_entry, of_memory], _) = ranked.rows.similarity(group);
@@ -458,8 +518,15 @@ impl<'a> RankedCandidates<'a> {
         }
         let covered = scored.coverage.share_of(scored.coverage.combined());
         let ([of_entry, _], _) = self.rows.similarity(&scored.group);
-        answer_score >= LENIENT_ANSWER_MIN[usize::from(self.query.is_foreign)]
-            && (covered >= RELATED_SHARE_MIN || of_entry >= RELATED_SIMILARITY_MIN)
+        let answer_min = if self.uses_encoder_rules() {
+            ENCODER_LENIENT_ANSWER_MIN
+        } else {
+            LENIENT_ANSWER_MIN[usize::from(self.query.is_foreign)]
+        };
+        answer_score >= answer_min
+            && (covered >= RELATED_SHARE_MIN
+                || of_entry >= RELATED_SIMILARITY_MIN
+                || scored.encoder_similarity >= ENCODER_RELATED_MIN)
     }
 
     /// Checks whether a memory is shown beside the best.
@@ -469,23 +536,35 @@ impl<'a> RankedCandidates<'a> {
             return best.score - other.score <= SCORE_GAP_MAX
                 || other.coverage.combined() >= coverage_min;
         }
-        let (of_memory, of_both) = &OF_BESIDE;
+        let features = || self.runner_up_features(best, other);
         let weighted = || {
-            dot_product(&other.features, of_memory)
-                + dot_product(&self.runner_up_features(best, other), of_both)
+            if self.encoder.is_some() {
+                let (of_memory, of_both) = &ENCODER_OF_BESIDE;
+                dot_product(&other.features, of_memory) + dot_product(&features(), of_both)
+            } else {
+                let (of_memory, of_both) = &OF_BESIDE;
+                dot_product(&other.features, of_memory)
+                    + dot_product(&features()[..of_both.len()], of_both)
+            }
         };
         best.score - other.score <= TIE_MARGIN || weighted() >= 0.0
     }
 
-    /// Compares a memory with the best: score gap, share of the question that only this memory covers, and a
-    /// constant 1.
+    /// Compares a memory with the best: score gap, share of the question that only this memory covers, a constant 1, gap
+    /// of the similarity by the encoder, and that similarity.
     fn runner_up_features(
         &self,
         best: &ScoredMemory,
         other: &ScoredMemory,
-    ) -> [f32; RUNNER_UP_LEN] {
+    ) -> [f32; ENCODER_RUNNER_UP_LEN] {
         let beyond = self.rows.extra_coverage(&self.query, &other.group, &best.group);
-        [best.score - other.score, other.coverage.share_of(beyond), 1.0]
+        [
+            best.score - other.score,
+            other.coverage.share_of(beyond),
+            1.0,
+            best.encoder_similarity - other.encoder_similarity,
+            other.encoder_similarity,
+        ]
     }
 
     /// Returns the log-odds that the memory at `index` helps. If it is the best, zero is the strict threshold.
@@ -494,7 +573,19 @@ impl<'a> RankedCandidates<'a> {
             let coverage = self.memories.get(index).map_or(0.0, |of| of.coverage.combined());
             return COVERAGE_SLOPE * (coverage - COVERAGE_MIN);
         }
-        abstain::answer_score(&self.answer_features(corpus, contexts, index), self.query.is_foreign)
+        let rules = if self.uses_encoder_rules() {
+            ENCODER_OF_ANSWER
+        } else if self.query.is_foreign {
+            OF_FOREIGN_ANSWER
+        } else {
+            OF_ANSWER
+        };
+        abstain::answer_score(&self.answer_features(corpus, contexts, index), rules)
+    }
+
+    /// Checks whether the decision to answer uses the encoder. It was trained on English.
+    const fn uses_encoder_rules(&self) -> bool {
+        self.encoder.is_some() && !self.query.is_foreign
     }
 
     /// Returns how each memory matches, for comparison with each other; nothing where vectors are not used.
@@ -509,6 +600,7 @@ impl<'a> RankedCandidates<'a> {
                 score: scored.score,
                 text_similarity,
                 word_similarity,
+                encoder_similarity: scored.encoder_similarity,
             }
         };
         self.memories.iter().map(context).collect()
@@ -528,6 +620,10 @@ impl<'a> RankedCandidates<'a> {
             entry_share: self.rows.best_entry_share(&self.query, &own.group),
             identifiers: own.features[MEMORY_IDENTIFIERS],
             header_share: own.features[HEADER_SHARE],
+            encoder_distance: self
+                .encoder
+                .as_ref()
+                .map(|encoder| encoder.scores.distance(own.encoder_similarity)),
         });
         abstain::features(corpus, &self.query, (contexts, index, own_match), exact)
     }

@@ -54,6 +54,16 @@ impl Vector {
         comparable.then(|| dot_product(&self.numbers, &other.numbers) * self.scale * other.scale)
     }
 
+    /// Returns the quantized dimensions.
+    pub(crate) fn numbers(&self) -> &[i8] {
+        &self.numbers
+    }
+
+    /// Returns one divided by the length.
+    pub(crate) const fn scale(&self) -> f32 {
+        self.scale
+    }
+
     fn from_quantized(numbers: Box<[i8]>) -> Option<Self> {
         let square = dot_product(&numbers, &numbers);
         (square > 0.0).then(|| Self { numbers, scale: square.sqrt().recip() })

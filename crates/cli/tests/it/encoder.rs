@@ -9,7 +9,7 @@ use crate::mcp_clients::tool;
 use crate::sandbox::Sandbox;
 
 /// A question that shares no word with the memory that answers it.
-const QUESTION: &str = "how do we ship a new version to customers?";
+const QUESTION: &str = "is there somewhere to eat at 3pm?";
 
 fn wheel() -> String {
     tool("LUKASA_TEST_ENCODER").into_os_string().into_string().unwrap()
@@ -18,8 +18,11 @@ fn wheel() -> String {
 fn filled() -> Sandbox {
     let place = Sandbox::new();
     for (name, text) in [
-        ("release.md", "- Deployment to production goes out through the nightly pipeline.\n"),
+        ("rules.md", "- Never touch the ledger table by hand; ask Ines.\n"),
+        ("allergy.md", "- Olga is allergic to peanuts.\n"),
+        ("deploy.md", "- Merges to main go live automatically within ten minutes.\n"),
         ("bread.md", "- The sourdough rests for eleven hours.\n"),
+        ("indent.md", "- I prefer tabs over spaces.\n"),
         ("tests.md", "- Integration tests need the variable TARN_URL.\n"),
         ("lunch.md", "- The canteen closes at two in the afternoon.\n"),
     ] {
@@ -51,7 +54,7 @@ fn an_installed_encoder_finds_memories_by_their_meaning() {
     place.run_ok(&["encoder", "status"]);
     let status: Value = serde_json::from_str(&place.run_ok(&["status", "--json"])).unwrap();
     assert_eq!(status["encoder"], "installed");
-    assert_eq!(found(&place).first().map(String::as_str), Some("/memories/global/release.md"));
+    assert_eq!(found(&place).first().map(String::as_str), Some("/memories/global/lunch.md"));
     let vectors = || fs::read_dir(place.home().join("state/vectors")).unwrap().count();
     assert_eq!(vectors(), 1, "the vectors of the entries are kept");
     place.run_ok(&["encoder", "remove"]);

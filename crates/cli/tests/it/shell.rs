@@ -73,6 +73,7 @@ fn the_help_lists_the_commands() {
     Set up:
       install      Set up an agent to use Lukasa
       uninstall    Remove Lukasa from the settings of an agent
+      encoder      Install the encoder, with which recall finds memories by their meaning
       hook         Handle a hook event of an agent
       demo         Run a guided demo in a temporary home
       completions  Print the completion script of a shell
@@ -133,7 +134,7 @@ fn without_a_command_first_steps_are_shown() {
       History     log  show  diff  undo
       Care        status  features  models  runs  doctor  import  export  workspace
       Serve       ui  mcp  acp  serve  service  token  events
-      Set up      install  uninstall  hook  demo  completions  man  help
+      Set up      install  uninstall  encoder  hook  demo  completions  man  help
 
     `lukasa help` describes each command, `lukasa help COMMAND` shows examples.
     ");

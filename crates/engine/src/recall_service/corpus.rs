@@ -16,7 +16,7 @@ use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
-use recall::{Corpus, DenseScores, MemoryHit, RankOptions, Threshold};
+use recall::{Corpus, DenseScores, EntryVectors, MemoryHit, RankOptions, Threshold};
 use store::backend::Stamp;
 use store::{
     ChangedMemory, MEMORY_LIST, Memories, MemoriesVersion, ScannedMemory, StoreError, Unreviewed,
@@ -78,6 +78,15 @@ pub(super) struct CorpusState {
     pub(super) version: Option<MemoriesVersion>,
     /// The change count that the corpus includes, and the time of that update.
     pub(super) synced: Option<(u64, Instant)>,
+    /// The vectors of the corpus's entries.
+    pub(super) entry_vectors: Mutex<Option<CollectedVectors>>,
+}
+
+/// Vectors of entries, with the change counts of the corpus and of the vectors that they were collected at.
+#[derive(Debug)]
+pub(super) struct CollectedVectors {
+    pub(super) change_counts: (u64, u64),
+    pub(super) vectors: Arc<EntryVectors>,
 }
 
 /// A memory as read at the last update.
@@ -136,6 +145,7 @@ impl LiveCorpus {
             trust_version: None,
             version: None,
             synced: None,
+            entry_vectors: Mutex::default(),
         };
         Self {
             state: RwLock::new(state),
@@ -190,6 +200,8 @@ impl LiveCorpus {
             if let Some((corpus, memories)) = unloaded.load(screen) {
                 let mut state = live.write();
                 (state.corpus, state.memories) = (corpus, memories);
+                // The counts of two corpora are unrelated.
+                state.entry_vectors = Mutex::default();
             }
             guard
         });

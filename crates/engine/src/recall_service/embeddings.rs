@@ -17,13 +17,13 @@ use memory::limits::{
 use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, TextAuthor};
 use parking_lot::{Mutex, RwLock};
-use recall::{DenseScores, Vector, passages};
+use recall::{DenseScores, EntryVectors, Vector, passages};
 use state::{FileLock, FileLockGuard, LockMode};
 use store::CacheDir;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::corpus::{CorpusState, LiveCorpus, RootTexts, run_blocking};
+use super::corpus::{CollectedVectors, CorpusState, LiveCorpus, RootTexts, run_blocking};
 use super::corpus_file::DIGEST_CHARS;
 use super::vector_source::{VectorError, VectorSource, embedded_part};
 use super::vectors::{Digest, Vectors};
@@ -121,11 +121,26 @@ impl EmbeddingIndex {
 
     /// Compares a prompt with the entries of a corpus.
     pub(super) fn dense_scores(&self, state: &CorpusState, prompt: &Vector) -> DenseScores {
+        state.corpus.dense_scores(prompt, &self.entry_vectors(state), self.source.scale())
+    }
+
+    /// Returns the vectors of a corpus's entries. They are cached, because collecting them takes several times as long as
+    /// comparing them.
+    fn entry_vectors(&self, state: &CorpusState) -> Arc<EntryVectors> {
         let vectors = self.vectors.read();
+        let change_counts = (state.corpus.change_count(), vectors.change_count());
+        let mut cached = state.entry_vectors.lock();
+        if let Some(cached) = &*cached
+            && cached.change_counts == change_counts
+        {
+            return Arc::clone(&cached.vectors);
+        }
         let of = |path: &MemoryPath| state.memories.get(path).map(|read| read.revision);
-        state.corpus.dense_scores(prompt, |path| {
+        let collected = Arc::new(state.corpus.entry_vectors(|path| {
             of(path).map_or_else(Vec::new, |revision| vectors.of_memory(&revision))
-        })
+        }));
+        *cached = Some(CollectedVectors { change_counts, vectors: Arc::clone(&collected) });
+        collected
     }
 
     /// Returns the vector of a prompt, if the source gives one in time. A prompt with a secret is not

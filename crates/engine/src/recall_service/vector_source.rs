@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use memory::limits::EMBED_CHARS_MAX;
 use model::EmbedError;
-use recall::Vector;
+use recall::{SimilarityScale, Vector};
 
 use super::vectors::DimensionMismatch;
 use crate::config::Embeddings;
@@ -58,6 +58,15 @@ impl VectorSource {
             Self::Endpoint(_) => false,
             #[cfg(feature = "encoder")]
             Self::Encoder(_) => true,
+        }
+    }
+
+    /// Returns the scale of the similarities of its vectors.
+    pub(super) const fn scale(&self) -> SimilarityScale {
+        match self {
+            Self::Endpoint(_) => SimilarityScale::Unknown,
+            #[cfg(feature = "encoder")]
+            Self::Encoder(_) => SimilarityScale::Encoder,
         }
     }
 

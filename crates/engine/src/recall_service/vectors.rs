@@ -53,12 +53,18 @@ pub(super) struct Vectors {
     by_memory: HashMap<Revision, Arc<[Digest]>>,
     /// Length of each vector; 0 if there is none yet.
     dimensions: usize,
+    change_count: u64,
 }
 
 impl Vectors {
     /// Checks whether there are no vectors.
     pub(super) fn is_empty(&self) -> bool {
         self.by_text.is_empty()
+    }
+
+    /// Returns the number of changes so far.
+    pub(super) const fn change_count(&self) -> u64 {
+        self.change_count
     }
 
     /// Checks whether an entry with this digest has a vector.
@@ -90,6 +96,7 @@ impl Vectors {
 
     /// Stores the digests of a memory's entries.
     pub(super) fn set_entries(&mut self, revision: Revision, digests: Arc<[Digest]>) {
+        self.change_count += 1;
         self.by_memory.insert(revision, digests);
     }
 
@@ -106,6 +113,7 @@ impl Vectors {
         vector: Vector,
     ) -> Result<(), DimensionMismatch> {
         self.check(&vector)?;
+        self.change_count += 1;
         self.dimensions = vector.dimensions();
         self.by_text.insert(digest, vector);
         Ok(())
@@ -113,6 +121,7 @@ impl Vectors {
 
     /// Drops the data of all other memories.
     pub(super) fn retain(&mut self, memories: &HashSet<Revision>) {
+        self.change_count += 1;
         self.by_memory.retain(|revision, _| memories.contains(revision));
         let digests: HashSet<Digest> =
             self.by_memory.values().flat_map(|digests| digests.iter().copied()).collect();
@@ -210,6 +219,7 @@ impl Vectors {
             lists.push((revision, (0..entries).map(entry).collect::<Option<_>>()?));
         }
         from.0.is_empty().then_some(())?;
+        self.change_count += 1;
         self.by_text.extend(vectors);
         self.by_memory.extend(lists);
         if !self.by_text.is_empty() {

@@ -50,7 +50,7 @@ fn exercise(mut corpus: Corpus) {
         for hit in corpus.rank(prompt, &ALL) {
             assert!(hit.entries.len() <= 3);
         }
-        drop(corpus.rank_entries(prompt, &ALL));
+        drop(corpus.rank_entries(prompt, &ALL, None));
     }
     corpus.put(&path("global/folder/note-0"), TEXTS[3], None);
     let paths: Vec<MemoryPath> = corpus.paths().cloned().collect();
@@ -74,8 +74,8 @@ fn an_unpacked_corpus_ranks_like_the_original_and_can_be_updated() {
     {
         assert_eq!(unpacked.rank(prompt, &ALL), original.rank(prompt, &ALL), "{prompt}");
         assert_eq!(
-            unpacked.rank_entries(prompt, &ALL),
-            original.rank_entries(prompt, &ALL),
+            unpacked.rank_entries(prompt, &ALL, None),
+            original.rank_entries(prompt, &ALL, None),
             "{prompt}"
         );
     }

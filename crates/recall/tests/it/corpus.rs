@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 
-use lukasa_recall::{Corpus, DenseScores, MemoryHit, RankOptions, Reason, Threshold, Vector};
+use lukasa_recall::{
+    Corpus, DenseScores, MemoryHit, RankOptions, Reason, SimilarityScale, Threshold, Vector,
+};
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 
@@ -79,7 +81,7 @@ fn the_entry_with_an_identifier_comes_before_entries_that_are_near() {
     let notes = "- Reverting a commit of the parser needs a review\n- HAL-2214 was a wrong pier";
     let corpus = corpus(&[("commits", "Commits", commits), ("notes", "Reverting", notes)]);
     let first = |prompt: &str| {
-        let hit = corpus.rank_entries(prompt, &RankOptions::default()).remove(0);
+        let hit = corpus.rank_entries(prompt, &RankOptions::default(), None).remove(0);
         (hit.path.relative().unwrap().file_name().to_owned(), hit.ordinal)
     };
     assert_eq!(first("can I revert the commit 4f2a19c"), ("commits.md".to_owned(), 1));
@@ -205,7 +207,7 @@ fn neighbors_and_subjects_distinguish_entries() {
     corpus.put(&path("talk-1"), &first, Some(jiff::civil::date(2031, 3, 2)));
     corpus.put(&path("talk-2"), &second, Some(jiff::civil::date(2031, 8, 9)));
     let best = |prompt: &str| {
-        let hit = corpus.rank_entries(prompt, &RankOptions::default()).remove(0);
+        let hit = corpus.rank_entries(prompt, &RankOptions::default(), None).remove(0);
         (hit.path, hit.ordinal)
     };
     assert_eq!(best("Which place did Tomas reach in the regatta?"), (path("talk-1"), 1));
@@ -222,7 +224,8 @@ fn what_comes_after_a_question_is_taken_for_its_answer() {
     };
     let answer = |text: &str| {
         let corpus = corpus(&[("talk", "Talk", text)]);
-        let found = corpus.ranking("Which instrument is being practised?", &RankOptions::default());
+        let found =
+            corpus.ranking("Which instrument is being practised?", &RankOptions::default(), None);
         let of = |entry: usize| {
             let mut hits = found.entries.iter().filter(|(hit, _)| hit.ordinal == entry);
             hits.next().map(|(hit, _)| hit.score).expect("an entry that was looked at")
@@ -269,15 +272,26 @@ fn text_that_screening_refuses_is_never_found() {
     assert_eq!(corpus.entries(), 2);
 }
 
-/// Returns the dense scores of a corpus whose memories have their vector by name.
+/// Returns the dense scores of a corpus whose memories have their vector by name; an empty one is none.
 fn dense_scores(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) -> DenseScores {
+    scores_of_scale(SimilarityScale::Unknown, corpus, prompt, of)
+}
+
+fn scores_of_scale(
+    scale: SimilarityScale,
+    corpus: &Corpus,
+    prompt: &[f32],
+    of: impl Fn(&str) -> Vec<f32>,
+) -> DenseScores {
     let vectors: HashMap<MemoryPath, Vector> = corpus
         .paths()
         .filter_map(|path| {
             Some((path.clone(), Vector::from_numbers(&of(path.relative()?.file_name()))?))
         })
         .collect();
-    corpus.dense_scores(&Vector::from_numbers(prompt).unwrap(), |path| vec![vectors.get(path)])
+    let vectors = corpus.entry_vectors(|path| vec![vectors.get(path)]);
+    let prompt = Vector::from_numbers(prompt).unwrap();
+    corpus.dense_scores(&prompt, &vectors, scale)
 }
 
 fn ranked_paths(corpus: &Corpus, prompt: &str, dense: &DenseScores) -> Vec<(String, Vec<Reason>)> {
@@ -344,6 +358,102 @@ fn vectors_that_cannot_be_compared_change_nothing() {
         let none = DenseScores::default();
         assert_eq!(rank_with(&none), without);
     }
+}
+
+/// Returns a vector with this similarity to `[1.0, 0.0]`.
+fn with_similarity(similarity: f32) -> Vec<f32> {
+    vec![similarity, (1.0 - similarity * similarity).sqrt()]
+}
+
+/// Returns the hits of a prompt that is compared with a bakery's memories by the encoder.
+fn encoded_hits(
+    prompt: &str,
+    threshold: Threshold,
+    of: impl Fn(&str) -> Vec<f32>,
+) -> Vec<(String, MemoryHit)> {
+    let corpus = corpus(&BAKERY);
+    let scores = scores_of_scale(SimilarityScale::Encoder, &corpus, &[1.0, 0.0], of);
+    let options = RankOptions { threshold, ..RankOptions::default() };
+    let hits = corpus.rank_with(prompt, &options, Some(&scores), |_| true).into_iter();
+    let name = |hit: &MemoryHit| hit.path.relative().unwrap().file_name().replace(".md", "");
+    hits.map(|hit| (name(&hit), hit)).collect()
+}
+
+/// A prompt that shares no word with the memory that helps.
+const PARAPHRASE: &str = "does Bartholomew qualify for it?";
+
+#[test]
+fn a_paraphrase_is_found_by_the_encoder_alone() {
+    let near = |name: &str| with_similarity(if name == "wages.md" { 0.62 } else { 0.08 });
+    let far = |_: &str| with_similarity(0.08);
+    let first = |of: &dyn Fn(&str) -> Vec<f32>| {
+        encoded_hits(PARAPHRASE, Threshold::Lenient, of).into_iter().next()
+    };
+    let (name, hit) = first(&near).unwrap();
+    assert_eq!(name, "wages");
+    let is_similar_text = |reason: &Reason| matches!(reason, Reason::SimilarText { similarity } if (similarity - 0.62).abs() < 0.02);
+    assert!(hit.reasons.iter().any(is_similar_text), "{:?}", hit.reasons);
+    let by_words = first(&far).map(|(name, _)| name);
+    assert_ne!(by_words.as_deref(), Some("wages"), "the words alone do not find it");
+}
+
+#[test]
+fn an_identifier_counts_more_than_nearness() {
+    let near = |name: &str| with_similarity(if name == "till.md" { 0.1 } else { 0.7 });
+    let hits = encoded_hits("what to do after `E_DRAWER_OPEN`", Threshold::Strict, near);
+    assert_eq!(hits.first().map(|(name, _)| name.as_str()), Some("till"));
+}
+
+#[test]
+fn an_entry_without_a_vector_is_found_by_its_words() {
+    for with_vectors in [&["ovens.md"][..], &["ovens.md", "vans.md", "wages.md"]] {
+        let some = |name: &str| {
+            if with_vectors.contains(&name) { with_similarity(0.1) } else { Vec::new() }
+        };
+        let hits = encoded_hits("who delivers the rye flour", Threshold::Strict, some);
+        let found: Vec<&str> = hits.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(found, ["flour"], "{with_vectors:?}");
+        let reasons = &hits[0].1.reasons;
+        let has_similarity =
+            reasons.iter().any(|reason| matches!(reason, Reason::SimilarText { .. }));
+        assert!(!has_similarity, "an estimate is no reason: {reasons:?}");
+    }
+}
+
+#[test]
+fn an_encoder_without_vectors_changes_nothing() {
+    let corpus = corpus(&BAKERY);
+    for prompt in ["who delivers the rye flour", "what to do after `E_DRAWER_OPEN`", PARAPHRASE] {
+        for threshold in [Threshold::Strict, Threshold::Lenient, Threshold::None] {
+            let options = RankOptions { threshold, ..RankOptions::default() };
+            let hits: Vec<MemoryHit> = encoded_hits(prompt, threshold, |_| Vec::new())
+                .into_iter()
+                .map(|(_, hit)| hit)
+                .collect();
+            assert_eq!(hits, corpus.rank(prompt, &options), "{prompt}");
+        }
+    }
+}
+
+#[test]
+fn equally_near_memories_are_in_the_order_of_their_paths() {
+    let alike = |_: &str| with_similarity(0.3);
+    let hits = encoded_hits("xylophone", Threshold::None, alike);
+    let found: Vec<&str> = hits.iter().map(|(name, _)| name.as_str()).collect();
+    let mut reversed = Corpus::new(Screen::default());
+    for (name, description, body) in BAKERY.iter().rev() {
+        let text = format!("---\nname: {name}\ndescription: {description}\n---\n\n{body}\n");
+        reversed.put(&path(name), &text, None);
+    }
+    let scores = scores_of_scale(SimilarityScale::Encoder, &reversed, &[1.0, 0.0], alike);
+    let options = RankOptions { threshold: Threshold::None, ..RankOptions::default() };
+    let other = reversed.rank_with("xylophone", &options, Some(&scores), |_| true);
+    let other: Vec<String> = other
+        .iter()
+        .map(|hit| hit.path.relative().unwrap().file_name().replace(".md", ""))
+        .collect();
+    assert_eq!(found, other);
+    assert_eq!(found.len(), RankOptions::default().limit);
 }
 
 #[test]

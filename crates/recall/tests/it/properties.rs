@@ -95,8 +95,8 @@ proptest! {
         prop_assert_eq!(changed.entries(), rebuilt.entries());
         prop_assert_eq!(changed.rank(&prompt, &OPTIONS), rebuilt.rank(&prompt, &OPTIONS));
         prop_assert_eq!(
-            changed.rank_entries(&prompt, &OPTIONS),
-            rebuilt.rank_entries(&prompt, &OPTIONS)
+            changed.rank_entries(&prompt, &OPTIONS, None),
+            rebuilt.rank_entries(&prompt, &OPTIONS, None)
         );
     }
 }
