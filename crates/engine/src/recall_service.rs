@@ -331,7 +331,9 @@ impl RecallService {
     ) -> Result<(), StoreError> {
         // Read first, so that a change during the scan causes another update.
         let change_count = self.change_count.load(Ordering::SeqCst);
-        let version = memories.version().await;
+        // The first list of a process is a walk, and so is the list that a version needs then. A command
+        // that recalls once walks only for its update.
+        let version = if corpus.was_updated() { memories.version().await } else { None };
         let uses_noted = memories.uses_noted();
         if corpus.is_of_version(version.as_ref(), change_count) {
             if corpus.read().uses_noted != uses_noted {

@@ -45,8 +45,8 @@ const SCORE_GAP_MAX: f32 = 2.0;
 
 /// A memory that only has some relation to the question covers this share of it, or one of its entries has this
 /// similarity. A learned bound alone would answer what has nothing to do with any memory.
-const RELATED_SHARE_MIN: f32 = 0.2;
-const RELATED_SIMILARITY_MIN: f32 = 0.3;
+const RELATED_SHARE_MIN: f32 = 0.15;
+const RELATED_SIMILARITY_MIN: f32 = 0.25;
 
 /// The same for the similarity by the encoder.
 const ENCODER_RELATED_MIN: f32 = 0.2;

@@ -226,6 +226,11 @@ impl LiveCorpus {
         writing.await
     }
 
+    /// Checks whether this process has updated the corpus.
+    pub(super) fn was_updated(&self) -> bool {
+        self.read().synced.is_some()
+    }
+
     /// Checks whether the corpus is up to date with this version of the memories, and notes that it includes the
     /// changes counted so far.
     pub(super) fn is_of_version(

@@ -156,7 +156,8 @@ async fn a_secret_from_an_external_edit_is_never_found() {
     let world = filled().await;
     let secret = format!("- The key of the ferry is sk-ant-api03-{}.\n", "Ab3".repeat(31));
     fs::write(world.home.path().join("data/memory/ferry.md"), secret).unwrap();
-    assert_eq!(world.recall("what is the key of the ferry?").await, [] as [&str; 0]);
+    let found = world.recall("what is the key of the ferry?").await;
+    assert!(!found.iter().any(|path| path.contains("ferry")), "{found:?}");
 }
 
 #[tokio::test]
