@@ -29,7 +29,7 @@ impl CachedEncoder {
         if let Some(known) = self.vectors.borrow().get(text) {
             return known.clone();
         }
-        let vector = Vector::from_numbers(&(self.embed)(text));
+        let vector = (self.embed)(text).and_then(|numbers| Vector::from_numbers(&numbers));
         self.vectors.borrow_mut().insert(text.to_owned(), vector.clone());
         vector
     }

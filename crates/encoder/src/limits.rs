@@ -8,6 +8,8 @@ pub const TOKENIZED_WORD_CHARS_MAX: usize = 100;
 pub const TEXT_CHARS_MAX: usize = 16 * TEXT_TOKENS_MAX;
 /// Maximum size of a file of a model, in bytes. The weights have 91 million.
 pub const FILE_BYTES_MAX: usize = 1 << 28;
+/// Maximum size of the vocabulary in an encoder file, in bytes. That of the model has 231,508.
+pub const VOCABULARY_BYTES_MAX: usize = 1 << 22;
 /// Maximum number of rows or columns of a matrix, so that products of sizes do not overflow.
 pub const DIMENSION_MAX: usize = 1 << 18;
 /// Maximum length of a vector that is multiplied, so that sums of products fit into 32 bits.

@@ -1,6 +1,6 @@
 //! The tokenizer of BERT models without case: text to token numbers.
 //!
-//! Text is cleaned and decomposed, accents are dropped, letters become small. Words are split at spaces and
+//! Text is cleaned and decomposed, accents are dropped, letters become lower case. Words are split at spaces and
 //! punctuation, and each word is cut into the longest known pieces from its start.
 
 use std::ops::Range;
@@ -47,7 +47,7 @@ struct Piece {
 impl WordPiece {
     /// Parses a vocabulary: one piece a line; the number of the line is the token.
     pub(crate) fn parse(vocabulary: &str) -> Result<Self, EncoderError> {
-        let damaged = EncoderError::Damaged("vocabulary");
+        let damaged = EncoderError::Damaged("its vocabulary is invalid");
         if vocabulary.len() > limits::FILE_BYTES_MAX {
             return Err(damaged);
         }
@@ -76,8 +76,11 @@ impl WordPiece {
             first: 0,
             last: 0,
         };
-        let special =
-            |name| pieces.find(&pieces.starts, name).ok_or(EncoderError::Damaged("vocabulary"));
+        let special = |name| {
+            pieces
+                .find(&pieces.starts, name)
+                .ok_or(EncoderError::Damaged("its vocabulary is invalid"))
+        };
         (pieces.unknown, pieces.first, pieces.last) =
             (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
         Ok(pieces)
@@ -113,7 +116,15 @@ impl WordPiece {
         tokens
     }
 
-    /// Appends a character without accents, in small letters. Punctuation is a word of its own.
+    /// Checks whether more than half of the tokens of a text are known, besides the marks of its start and end.
+    pub(crate) fn are_mostly_known(&self, tokens: &[u32]) -> bool {
+        let is_mark = |token: &&u32| [self.first, self.last].contains(token);
+        let count = tokens.iter().filter(|token| !is_mark(token)).count();
+        let unknown = tokens.iter().filter(|token| **token == self.unknown).count();
+        2 * unknown < count
+    }
+
+    /// Appends a character without accents, in lower case. Punctuation is a word of its own.
     fn push_folded(&self, c: char, word: &mut String, tokens: &mut Vec<u32>) {
         let is_accent = |c: &char| c.general_category() == GeneralCategory::NonspacingMark;
         for c in std::iter::once(c).nfd().filter(|c| !is_accent(c)).flat_map(char::to_lowercase) {

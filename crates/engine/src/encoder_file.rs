@@ -1,4 +1,4 @@
-//! The file of the encoder that recall uses, as a person installs it.
+//! The file of the encoder: its state, and its bytes for an installation.
 
 use std::path::Path;
 
@@ -9,6 +9,8 @@ use crate::recall_service::VectorSource;
 pub enum EncoderStatus {
     /// Recall uses it.
     Installed,
+    /// There is a file, but recall uses the embedding endpoint of the settings.
+    Replaced,
     /// There is no file. Recall compares words and word vectors.
     Missing,
     /// The file cannot be used, for this reason.
@@ -50,19 +52,23 @@ pub fn prepare_encoder_file(_source: &Path) -> Result<Vec<u8>, EncoderFileError>
     Err(EncoderFileError::Unsupported)
 }
 
-/// Returns the state of the encoder's file.
+/// Returns the state of the encoder's file, which is read as a whole.
 #[cfg(feature = "encoder")]
-pub fn encoder_status(file: &Path) -> EncoderStatus {
-    match crate::recall_service::local_encoder::LocalEncoder::find(file) {
-        Ok(Some(_)) => EncoderStatus::Installed,
-        Ok(None) => EncoderStatus::Missing,
+pub(crate) fn encoder_status(file: &Path) -> EncoderStatus {
+    match encoder::install::check(file, &encoder::install::MINILM) {
+        Ok(()) => EncoderStatus::Installed,
+        Err(encoder::EncoderError::Read { source, .. })
+            if source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            EncoderStatus::Missing
+        }
         Err(error) => EncoderStatus::Unusable(crate::runner::error_chain(&error)),
     }
 }
 
 /// Returns that this program has no encoder.
 #[cfg(not(feature = "encoder"))]
-pub fn encoder_status(_file: &Path) -> EncoderStatus {
+pub(crate) fn encoder_status(_file: &Path) -> EncoderStatus {
     EncoderStatus::Unsupported
 }
 

@@ -28,7 +28,7 @@ use tokio::sync::broadcast;
 
 use crate::config::Config;
 use crate::conversation::{Conversations, ReviewMode};
-use crate::encoder_file::installed_encoder;
+use crate::encoder_file::{EncoderStatus, encoder_status, installed_encoder};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneDeps, LaneSettings, Lanes};
 use crate::models::{AgentModels, Fallback, ModelJob, ModelWork, ModelWorkPage};
@@ -74,6 +74,8 @@ pub struct UntrustedContent {
 #[derive(Clone, Debug)]
 pub struct Engine {
     recaller: Arc<RecallService>,
+    /// The file of the encoder.
+    encoder: Arc<Path>,
     reranker: Option<Reranker>,
     pub(crate) store: Arc<Store>,
     pub(crate) state: Arc<SqliteState>,
@@ -147,6 +149,7 @@ impl Engine {
         });
         Ok(Self {
             recaller,
+            encoder: config.encoder.into(),
             reranker,
             store,
             state,
@@ -444,6 +447,19 @@ impl Engine {
     /// Subscribes to all later changes, made by this process or detected by a watch.
     pub fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
         self.store.subscribe()
+    }
+
+    /// Returns the path of the encoder's file.
+    pub fn encoder_file(&self) -> &Path {
+        &self.encoder
+    }
+
+    /// Returns the state of the encoder. Reads its file as a whole.
+    pub fn encoder_status(&self) -> EncoderStatus {
+        match encoder_status(&self.encoder) {
+            EncoderStatus::Installed if self.recaller.uses_endpoint() => EncoderStatus::Replaced,
+            status => status,
+        }
     }
 
     /// Returns the path of the state database.

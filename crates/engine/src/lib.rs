@@ -93,7 +93,7 @@ pub use conversation::{
     BadConversationId, ContextSegment, Conversation, ConversationError, ConversationId,
     Conversations, OpenedConversation, SegmentRequest,
 };
-pub use encoder_file::{EncoderFileError, EncoderStatus, encoder_status, prepare_encoder_file};
+pub use encoder_file::{EncoderFileError, EncoderStatus, prepare_encoder_file};
 pub use engine::{Engine, EngineError, UntrustedContent};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, NullFeed};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};

@@ -188,7 +188,7 @@ impl RecallService {
         self.update(&corpus, memories).await?;
         // Boxed so that the futures of its callers stay small.
         let query_vector = Box::pin(self.query_vector_waiting(&corpus, memories, prompt)).await?;
-        let dense_scores = |state: &_| Some(query_vector.as_ref()?.dense_scores(state));
+        let dense_scores = |state: &_| query_vector.as_ref()?.dense_scores(state);
         let ranking = corpus.rank(prompt, dense_scores, origin);
         Ok((corpus, ranking))
     }
@@ -227,6 +227,20 @@ impl RecallService {
                 }
             }
         }
+    }
+
+    /// Checks whether vectors come from an embedding endpoint.
+    pub(crate) fn uses_endpoint(&self) -> bool {
+        self.embedding_index.as_ref().is_some_and(|index| !index.source().is_local())
+    }
+
+    /// Computes the vectors that the encoder of this process is missing, and writes them to their files, whenever a
+    /// recall needed some. Never ends by itself.
+    pub async fn embed_in_background(&self) {
+        if self.embedding_index.as_ref().is_some_and(|index| index.source().is_local()) {
+            tokio::join!(self.embed_missing_loop(), self.persist_loop());
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Writes corpora to their files some time after they changed. Never ends by itself.
@@ -276,8 +290,14 @@ impl RecallService {
             return Ok(vector.map(|vector| QueryVector { index, vector }));
         }
         let mut texts = index.paths_without_text(corpus);
-        texts.truncate(index.source().awaited_memories_max());
+        let awaited_max = index.source().awaited_memories_max();
+        if texts.len() > awaited_max {
+            // The same ones each time.
+            texts.sort_unstable();
+            texts.truncate(awaited_max);
+        }
         corpus.read_texts(memories, &texts).await;
+        index.prepare_source().await;
         let wait = index.source().wait_max();
         let filling = index.embed_missing(corpus, Some(Instant::now() + wait));
         let filling = async {
@@ -404,7 +424,7 @@ impl Retriever for RecallService {
             // it.
             vector = Some(QueryVector { index, vector: index.try_embed_prompt(&query.prompt)? });
         }
-        let dense_scores = vector.as_ref().map(|vector| vector.dense_scores(&state));
+        let dense_scores = vector.as_ref().and_then(|vector| vector.dense_scores(&state));
         let ranking = state.rank(&query.prompt, dense_scores.as_ref(), RecallOrigin::Unrequested);
         // Word matches are returned without waiting for an endpoint. Without any, its vectors may
         // still find a memory.

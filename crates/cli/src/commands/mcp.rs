@@ -31,7 +31,12 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
         caller: Caller::new(class, provenance),
         project,
     };
-    match Box::pin(serve_stdio(host)).await {
+    let recaller = app.engine.recaller();
+    let served = tokio::select! {
+        served = Box::pin(serve_stdio(host)) => served,
+        () = recaller.embed_in_background() => Ok(()),
+    };
+    match served {
         Ok(()) => Ok(Status::Done),
         Err(error) => Err(Failure::new(MemoryErrorCode::StorageFailed, chain(&error))),
     }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use engine::{
-    Depth, ENCODER_FILE, Health, HealthFinding, HealthFindingKind, Memories, NextDream,
-    RepairReport, RootHealth, encoder_status, set_aside_databases,
+    Depth, Health, HealthFinding, HealthFindingKind, Memories, NextDream, RepairReport, RootHealth,
+    set_aside_databases,
 };
 use memory::clock::Timestamp;
 use memory::command::view::human_size;
@@ -45,7 +45,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
         }
         Vec::new()
     });
-    let encoder = encoder_status(&app.folders.data.join(ENCODER_FILE));
+    let encoder = app.engine.encoder_status();
     if app.output.json {
         let mut value = status_value(&health, state_file, next_dream);
         if !set_aside.is_empty() {

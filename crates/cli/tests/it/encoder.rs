@@ -54,7 +54,9 @@ fn an_installed_encoder_finds_memories_by_their_meaning() {
     place.run_ok(&["encoder", "status"]);
     let status: Value = serde_json::from_str(&place.run_ok(&["status", "--json"])).unwrap();
     assert_eq!(status["encoder"], "installed");
-    assert_eq!(found(&place).first().map(String::as_str), Some("/memories/global/lunch.md"));
+    // Each recall computes some vectors. An optimized program needs one.
+    let is_found = || found(&place).first().is_some_and(|path| path.ends_with("/lunch.md"));
+    assert!((0..20).any(|_| is_found()), "the memory is found once the entries have vectors");
     let vectors = || fs::read_dir(place.home().join("state/vectors")).unwrap().count();
     assert_eq!(vectors(), 1, "the vectors of the entries are kept");
     place.run_ok(&["encoder", "remove"]);
@@ -70,11 +72,10 @@ fn a_damaged_encoder_is_reported_and_recall_goes_on_with_words() {
     place.run_ok(&["encoder", "install", &wheel()]);
     let file = encoder_file(&place);
     let bytes = fs::read(&file).unwrap();
-    for (damaged, status) in [(&bytes[..bytes.len() / 2], "installed"), (b"text", "unusable")] {
+    for damaged in [&bytes[..bytes.len() / 2], b"text"] {
         fs::write(&file, damaged).unwrap();
         let shown: Value = serde_json::from_str(&place.run_ok(&["status", "--json"])).unwrap();
-        // The status reads only the start of the file.
-        assert_eq!(shown["encoder"], status);
+        assert_eq!(shown["encoder"], "unusable");
         let output = place.run(&["recall", "sourdough"]);
         assert_eq!(output.status, 0);
         assert!(output.stderr.contains("error while"), "{}", output.stderr);

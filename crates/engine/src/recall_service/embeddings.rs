@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use memory::cache::Cache;
 use memory::document::Revision;
 use memory::limits::{
-    EMBED_BATCH_FIRST, EMBED_BATCH_WAIT, EMBED_CHARS_MAX, EMBED_REFUSALS_MAX, PROMPT_VECTORS_KEPT,
+    EMBED_BATCH_FIRST, EMBED_CHARS_MAX, EMBED_REFUSALS_MAX, PROMPT_VECTORS_KEPT,
     VECTORS_FILE_BYTES_MAX,
 };
 use memory::path::MemoryPath;
@@ -21,11 +21,11 @@ use recall::{DenseScores, EntryVectors, Vector, passages};
 use state::{FileLock, FileLockGuard, LockMode};
 use store::CacheDir;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use super::corpus::{CollectedVectors, CorpusState, LiveCorpus, RootTexts, run_blocking};
 use super::corpus_file::DIGEST_CHARS;
-use super::vector_source::{VectorError, VectorSource, embedded_part};
+use super::vector_source::{VectorError, VectorSource, prompt_prefix};
 use super::vectors::{Digest, Vectors};
 
 use crate::backoff::Backoff;
@@ -35,9 +35,12 @@ use crate::runner::error_chain;
 const FILE_OVERHEAD_BYTES: usize = 1_024;
 
 /// Number of missing vectors from which they are written to their files as soon as they are computed,
-/// and the number after which that is repeated.
+/// and the time after which that is repeated.
 const EMBED_PERSIST_MIN: usize = 64;
-const EMBED_PERSIST_EVERY: usize = 512;
+const EMBED_PERSIST_EVERY: Duration = Duration::from_secs(10);
+/// Share of the entries that need a vector before the encoder's similarities count. The vectors of a few
+/// entries would favor them.
+const ENCODER_COVERAGE_MIN: f32 = 0.8;
 
 /// The vectors of a source, and its backoff.
 #[derive(Debug)]
@@ -77,7 +80,7 @@ pub(super) struct QueryVector<'a> {
 }
 
 impl QueryVector<'_> {
-    pub(super) fn dense_scores(&self, state: &CorpusState) -> DenseScores {
+    pub(super) fn dense_scores(&self, state: &CorpusState) -> Option<DenseScores> {
         self.index.dense_scores(state, &self.vector)
     }
 }
@@ -119,9 +122,23 @@ impl EmbeddingIndex {
         !self.is_backing_off() && !self.vectors.read().is_empty()
     }
 
+    /// Prepares the source for the vectors that a caller is about to wait for.
+    pub(super) async fn prepare_source(&self) {
+        if self.is_backing_off() {
+            return;
+        }
+        if let Err(error) = self.source.prepare().await {
+            self.record_failure(&error);
+        }
+    }
+
     /// Compares a prompt with the entries of a corpus.
-    pub(super) fn dense_scores(&self, state: &CorpusState, prompt: &Vector) -> DenseScores {
-        state.corpus.dense_scores(prompt, &self.entry_vectors(state), self.source.scale())
+    ///
+    /// Returns `None` while too few entries have a vector of the encoder.
+    pub(super) fn dense_scores(&self, state: &CorpusState, prompt: &Vector) -> Option<DenseScores> {
+        let vectors = self.entry_vectors(state);
+        let is_covered = !self.source.is_local() || vectors.coverage() >= ENCODER_COVERAGE_MIN;
+        is_covered.then(|| state.corpus.dense_scores(prompt, &vectors, self.source.scale()))
     }
 
     /// Returns the vectors of a corpus's entries. They are cached, because collecting them takes several times as long as
@@ -146,7 +163,7 @@ impl EmbeddingIndex {
     /// Returns the vector of a prompt, if the source gives one in time. A prompt with a secret is not
     /// sent to an endpoint.
     pub(super) async fn embed_prompt(&self, prompt: &str) -> Option<Arc<Vector>> {
-        let text = embedded_part(prompt);
+        let text = prompt_prefix(prompt);
         let digest = Digest::of(&text);
         if let Some(cached) = self.prompt_vectors.lock().get(&digest) {
             return Some(Arc::clone(cached));
@@ -156,8 +173,9 @@ impl EmbeddingIndex {
             return None;
         }
         let embedded = self.source.embed_prompt(&text).await;
-        match embedded.and_then(|vector| self.check(vector)) {
-            Ok(vector) => {
+        match embedded.and_then(|vector| vector.map(|vector| self.check(vector)).transpose()) {
+            Ok(None) => None,
+            Ok(Some(vector)) => {
                 let vector = Arc::new(vector);
                 self.prompt_vectors.lock().insert(digest, Arc::clone(&vector));
                 Some(vector)
@@ -171,10 +189,13 @@ impl EmbeddingIndex {
 
     /// Returns the vector of a prompt if the source has it without a wait.
     pub(super) fn try_embed_prompt(&self, prompt: &str) -> Option<Arc<Vector>> {
-        let text = embedded_part(prompt);
+        let text = prompt_prefix(prompt);
         let digest = Digest::of(&text);
         if let Some(cached) = self.prompt_vectors.lock().get(&digest) {
             return Some(Arc::clone(cached));
+        }
+        if text.is_empty() {
+            return None;
         }
         let vector = Arc::new(self.source.try_embed_prompt(&text)?);
         self.prompt_vectors.lock().insert(digest, Arc::clone(&vector));
@@ -244,10 +265,13 @@ impl EmbeddingIndex {
                     continue;
                 }
             }
-            missing.truncate(EMBED_PERSIST_EVERY);
-            let filled = self.embed_batches(missing, &mut rejected, deadline).await;
-            if is_many {
-                self.persist(corpus).await;
+            let mut filled = FillOutcome::Complete;
+            while !missing.is_empty() && filled == FillOutcome::Complete {
+                let end = deadline.unwrap_or_else(|| Instant::now() + EMBED_PERSIST_EVERY);
+                filled = self.embed_batches(&mut missing, &mut rejected, deadline, end).await;
+                if is_many {
+                    self.persist(corpus).await;
+                }
             }
             if filled == FillOutcome::Incomplete {
                 return FillOutcome::Incomplete;
@@ -301,19 +325,24 @@ impl EmbeddingIndex {
     /// in time.
     async fn embed_batches(
         &self,
-        mut missing: Vec<(Digest, String)>,
+        missing: &mut Vec<(Digest, String)>,
         rejected: &mut HashSet<Digest>,
         deadline: Option<Instant>,
+        end: Instant,
     ) -> FillOutcome {
         let size_max = self.source.batch_max();
         let (mut size, mut refusals) = (EMBED_BATCH_FIRST.min(size_max), 0);
         while !missing.is_empty() {
             let count = size.min(missing.len());
             let texts: Vec<&str> = missing[..count].iter().map(|(_, text)| text.as_str()).collect();
-            match self.embed_entries(&texts).await {
+            match self.embed_entries(&texts, deadline).await {
                 Ok(found) => {
                     let mut vectors = self.vectors.write();
-                    for ((digest, _), vector) in missing.drain(..count).zip(found) {
+                    for ((digest, _), vector) in missing.drain(..found.len()).zip(found) {
+                        let Some(vector) = vector else {
+                            rejected.insert(digest);
+                            continue;
+                        };
                         if let Err(error) = vectors.insert(digest, vector) {
                             drop(vectors);
                             self.record_failure(&error.into());
@@ -321,8 +350,13 @@ impl EmbeddingIndex {
                         }
                     }
                     (size, refusals) = ((size * 2).min(size_max), 0);
-                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                        return FillOutcome::Incomplete;
+                    if Instant::now() >= end {
+                        let is_done = missing.is_empty() || deadline.is_none();
+                        return if is_done {
+                            FillOutcome::Complete
+                        } else {
+                            FillOutcome::Incomplete
+                        };
                     }
                 }
                 // Either one text is too long, or all of them together.
@@ -346,9 +380,14 @@ impl EmbeddingIndex {
         FillOutcome::Complete
     }
 
-    async fn embed_entries(&self, texts: &[&str]) -> Result<Vec<Vector>, VectorError> {
-        let vectors = self.source.embed_entries(texts, EMBED_BATCH_WAIT).await?;
-        vectors.into_iter().map(|vector| self.check(vector)).collect()
+    async fn embed_entries(
+        &self,
+        texts: &[&str],
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Option<Vector>>, VectorError> {
+        let vectors = self.source.embed_entries(texts, deadline).await?;
+        let check = |vector: Option<Vector>| vector.map(|vector| self.check(vector)).transpose();
+        vectors.into_iter().map(check).collect()
     }
 
     /// Checks that a vector can be compared with the stored ones, which ends the backoff.
@@ -412,13 +451,9 @@ impl EmbeddingIndex {
 
     fn persist_root(&self, root: &str, root_texts: &RootTexts) {
         let revisions: Vec<Revision> = root_texts.iter().map(|(revision, _)| *revision).collect();
-        let is_persisted = |state| {
-            self.persisted_states
-                .lock()
-                .insert(root.to_owned(), state)
-                .is_some_and(|persisted| persisted == state)
-        };
-        if is_persisted(self.vectors.read().fingerprint_of(&revisions)) {
+        let current = self.vectors.read().fingerprint_of(&revisions);
+        let is_persisted = self.persisted_states.lock().get(root) == Some(&current);
+        if is_persisted && self.files.exists(&self.file_name(root)) {
             return;
         }
         // Another process may have cached vectors that are not loaded here.
@@ -434,10 +469,13 @@ impl EmbeddingIndex {
             let is_any = vectors.has_any(&fitting) || cached.is_some();
             is_any.then(|| vectors.pack(&fitting, &self.fingerprint))
         };
-        let Some(packed) = packed.filter(|packed| cached.as_ref() != Some(packed)) else { return };
-        if let Err(error) = self.files.write(&self.file_name(root), &packed) {
-            tracing::warn!(%error, "error while writing vectors to their cache file");
+        if let Some(packed) = packed.filter(|packed| cached.as_ref() != Some(packed))
+            && let Err(error) = self.files.write(&self.file_name(root), &packed)
+        {
+            tracing::warn!(%error, "error while writing vectors to their cache file; retrying later");
+            return;
         }
+        self.persisted_states.lock().insert(root.to_owned(), current);
     }
 
     /// Returns the name of a root's file, from the root and the source.

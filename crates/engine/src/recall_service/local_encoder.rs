@@ -8,6 +8,7 @@ use encoder::install::MINILM;
 use encoder::limits::TEXT_TOKENS_MAX;
 use encoder::{Encoder, EncoderError, Priority, read_digest};
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 /// Maximum number of tokens of a prompt that are embedded: a caller waits, and 64 tokens take about 11 ms.
 const PROMPT_TOKENS_MAX: usize = 64;
@@ -29,7 +30,8 @@ pub(super) enum LocalEncoderError {
 }
 
 impl LocalEncoder {
-    /// Time that a caller waits for missing vectors of entries: enough for some new memories.
+    /// Time that a caller waits for missing vectors of entries, once the encoder is loaded: enough for
+    /// some new memories.
     pub(super) const WAIT_MAX: Duration = Duration::from_millis(200);
     /// Maximum number of memories without vectors that a caller waits for.
     pub(super) const AWAITED_MEMORIES_MAX: usize = 32;
@@ -58,10 +60,13 @@ impl LocalEncoder {
 
     /// Returns a name for its vectors. Every encoder that can be found has the same model.
     pub(super) fn vectors_name() -> String {
-        format!("encoder {} {TEXT_TOKENS_MAX}", MINILM.weights)
+        format!("encoder {} {TEXT_TOKENS_MAX}", MINILM.encoder)
     }
 
-    pub(super) async fn embed_prompt(&self, prompt: &str) -> Result<Vec<f32>, LocalEncoderError> {
+    pub(super) async fn embed_prompt(
+        &self,
+        prompt: &str,
+    ) -> Result<Option<Vec<f32>>, LocalEncoderError> {
         let (encoder, prompt) = (self.encoder().await?, prompt.to_owned());
         compute(move || encoder.embed(&prompt, PROMPT_TOKENS_MAX, Priority::Foreground)).await
     }
@@ -69,27 +74,46 @@ impl LocalEncoder {
     /// Returns the vector of a prompt if the encoder is loaded. Blocks for some milliseconds, like a
     /// ranking.
     pub(super) fn try_embed_prompt(&self, prompt: &str) -> Option<Vec<f32>> {
-        let encoder = self.encoder.get()?;
-        Some(encoder.embed(prompt, PROMPT_TOKENS_MAX, Priority::Foreground))
+        self.encoder.get()?.embed(prompt, PROMPT_TOKENS_MAX, Priority::Foreground)
     }
 
+    /// Returns the vectors of the first texts, in their order: at least of one, and after `deadline` of
+    /// no further one. Without a deadline no caller waits.
     pub(super) async fn embed_entries(
         &self,
         texts: &[&str],
-    ) -> Result<Vec<Vec<f32>>, LocalEncoderError> {
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Option<Vec<f32>>>, LocalEncoderError> {
         let encoder = self.encoder().await?;
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let priority = if deadline.is_some() { Priority::Foreground } else { Priority::Background };
         compute(move || {
-            let embed = |text: &String| encoder.embed(text, TEXT_TOKENS_MAX, Priority::Background);
-            texts.iter().map(embed).collect()
+            let mut vectors = Vec::with_capacity(texts.len());
+            for text in &texts {
+                vectors.push(encoder.embed(text, TEXT_TOKENS_MAX, priority));
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    break;
+                }
+            }
+            vectors
         })
         .await
+    }
+
+    /// Loads the encoder, if it is not loaded.
+    pub(super) async fn load(&self) -> Result<(), LocalEncoderError> {
+        self.encoder().await.map(drop)
     }
 
     async fn encoder(&self) -> Result<Arc<Encoder>, LocalEncoderError> {
         let load = async || -> Result<Arc<Encoder>, LocalEncoderError> {
             let file = self.file.clone();
-            Ok(Arc::new(compute(move || Encoder::open(&file)).await??))
+            let encoder = compute(move || Encoder::open(&file)).await??;
+            // The file may have been replaced since it was found.
+            if encoder.digest() != MINILM.weights {
+                return Err(EncoderError::NotAnEncoder.into());
+            }
+            Ok(Arc::new(encoder))
         };
         self.encoder.get_or_try_init(load).await.map(Arc::clone)
     }

@@ -103,7 +103,7 @@ impl LiveCorpus {
     ) -> Vec<RetrievedMemory> {
         let ranking = self.rank(
             &query.prompt,
-            |state| Some(query_vector?.dense_scores(state)),
+            |state| query_vector?.dense_scores(state),
             RecallOrigin::Unrequested,
         );
         self.top(&query.memories, &ranking.without_shown(&query.except)).await
@@ -118,7 +118,8 @@ impl LiveCorpus {
     ) -> Vec<(MemoryHit, RetrievedMemory)> {
         let list = || {
             let state = self.read();
-            let dense_scores = query_vector.map(|query_vector| query_vector.dense_scores(&state));
+            let dense_scores =
+                query_vector.and_then(|query_vector| query_vector.dense_scores(&state));
             let listed = state.shortlist(&query.prompt, dense_scores.as_ref(), &query.except);
             listed.into_iter().map(|(hit, read)| (hit, read.clone())).collect::<Vec<_>>()
         };

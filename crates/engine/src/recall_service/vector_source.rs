@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use memory::limits::EMBED_CHARS_MAX;
+use tokio::time::Instant;
+
+use memory::limits::{EMBED_BATCH_WAIT, EMBED_CHARS_MAX};
 use model::EmbedError;
 use recall::{SimilarityScale, Vector};
 
@@ -98,20 +100,34 @@ impl VectorSource {
         }
     }
 
-    /// Returns the vector of a prompt.
-    pub(super) async fn embed_prompt(&self, prompt: &str) -> Result<Vector, VectorError> {
-        let vectors = match self {
+    /// Prepares for the vectors that a caller is about to wait for.
+    #[cfg_attr(
+        not(feature = "encoder"),
+        expect(clippy::unused_async, reason = "the encoder loads")
+    )]
+    pub(super) async fn prepare(&self) -> Result<(), VectorError> {
+        match self {
+            Self::Endpoint(_) => Ok(()),
+            #[cfg(feature = "encoder")]
+            Self::Encoder(encoder) => Ok(encoder.load().await?),
+        }
+    }
+
+    /// Returns the vector of a prompt; `None` if the encoder does not know its words.
+    pub(super) async fn embed_prompt(&self, prompt: &str) -> Result<Option<Vector>, VectorError> {
+        let numbers = match self {
             Self::Endpoint(embeddings) => {
-                embeddings.endpoint.embed(&[prompt], embeddings.wait).await?
+                let vectors = embeddings.endpoint.embed(&[prompt], embeddings.wait).await?;
+                Some(vectors.into_iter().next().unwrap_or_default())
             }
             #[cfg(feature = "encoder")]
-            Self::Encoder(encoder) => vec![encoder.embed_prompt(prompt).await?],
+            Self::Encoder(encoder) => encoder.embed_prompt(prompt).await?,
         };
-        let vector = vectors.first().and_then(|numbers| Vector::from_numbers(numbers));
-        vector.ok_or(VectorError::NoDirection)
+        numbers.as_deref().map(vector).transpose()
     }
 
     /// Returns the vector of a prompt if no caller has to wait for it.
+    #[cfg_attr(not(feature = "encoder"), expect(unused_variables, reason = "an endpoint is slow"))]
     pub(super) fn try_embed_prompt(&self, prompt: &str) -> Option<Vector> {
         match self {
             Self::Endpoint(_) => None,
@@ -120,23 +136,36 @@ impl VectorSource {
         }
     }
 
-    /// Returns the vectors of entries, in their order, within `deadline`.
+    /// Returns the vectors of the first entries, in their order; `None` for an entry whose words the encoder does not
+    /// know. An endpoint gives all of them. The encoder gives at least one, and no further one after `deadline`.
+    #[cfg_attr(
+        not(feature = "encoder"),
+        expect(unused_variables, reason = "an endpoint gives all")
+    )]
     pub(super) async fn embed_entries(
         &self,
         texts: &[&str],
-        deadline: Duration,
-    ) -> Result<Vec<Vector>, VectorError> {
-        let vectors = match self {
-            Self::Endpoint(embeddings) => embeddings.endpoint.embed(texts, deadline).await?,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Option<Vector>>, VectorError> {
+        match self {
+            Self::Endpoint(embeddings) => {
+                let vectors = embeddings.endpoint.embed(texts, EMBED_BATCH_WAIT).await?;
+                vectors.iter().map(|numbers| vector(numbers).map(Some)).collect()
+            }
             #[cfg(feature = "encoder")]
-            Self::Encoder(encoder) => encoder.embed_entries(texts).await?,
-        };
-        let vectors = vectors.iter().map(|numbers| Vector::from_numbers(numbers));
-        vectors.collect::<Option<_>>().ok_or(VectorError::NoDirection)
+            Self::Encoder(encoder) => {
+                let vectors = encoder.embed_entries(texts, deadline).await?;
+                vectors.iter().map(|numbers| numbers.as_deref().map(vector).transpose()).collect()
+            }
+        }
     }
 }
 
-/// Returns the part of a prompt that is embedded.
-pub(super) fn embedded_part(prompt: &str) -> String {
+fn vector(numbers: &[f32]) -> Result<Vector, VectorError> {
+    Vector::from_numbers(numbers).ok_or(VectorError::NoDirection)
+}
+
+/// Returns the beginning of a prompt, which is embedded.
+pub(super) fn prompt_prefix(prompt: &str) -> String {
     prompt.trim().chars().take(EMBED_CHARS_MAX).collect()
 }
