@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 ///
 /// Without it, recall compares words and word vectors; it misses questions that share no word with the memory. The
 /// encoder is the model all-MiniLM-L6-v2 (Apache-2.0, English). It runs inside Lukasa, without a network, and needs
-/// about 35 MB of memory. Its weights are a file of 23 MB in the data folder.
+/// about 30 MB of memory. Its weights are a file of 23 MB in the data folder.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

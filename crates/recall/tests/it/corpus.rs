@@ -412,7 +412,7 @@ fn an_entry_without_a_vector_is_found_by_its_words() {
         };
         let hits = encoded_hits("who delivers the rye flour", Threshold::Strict, some);
         let found: Vec<&str> = hits.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(found, ["flour"], "{with_vectors:?}");
+        assert_eq!(found.first(), Some(&"flour"), "{with_vectors:?}: {found:?}");
         let reasons = &hits[0].1.reasons;
         let has_similarity =
             reasons.iter().any(|reason| matches!(reason, Reason::SimilarText { .. }));
