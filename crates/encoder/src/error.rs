@@ -33,7 +33,7 @@ pub enum EncoderError {
     MissingFile(&'static str),
     /// A file is larger than any file of the model.
     #[error("`{0}` is larger than {max} bytes", max = crate::limits::FILE_BYTES_MAX)]
-    TooLarge(String),
+    TooLarge(&'static str),
     /// The weights are not a file of tensors.
     #[error("`model.safetensors` is damaged")]
     Weights(#[from] safetensors::SafeTensorError),

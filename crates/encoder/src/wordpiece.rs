@@ -47,10 +47,6 @@ struct Piece {
 impl WordPiece {
     /// Parses a vocabulary: one piece a line; the number of the line is the token.
     pub(crate) fn parse(vocabulary: &str) -> Result<Self, EncoderError> {
-        let damaged = EncoderError::Damaged("its vocabulary is invalid");
-        if vocabulary.len() > limits::FILE_BYTES_MAX {
-            return Err(damaged);
-        }
         let text: Box<str> = vocabulary.into();
         let (mut starts, mut continuations) = (Vec::new(), Vec::new());
         let (mut position, mut id) = (0_u32, 0_u32);
@@ -155,31 +151,30 @@ impl WordPiece {
                 break;
             };
             tokens.push(id);
-            rest = rest.get(length..).unwrap_or_default();
+            (_, rest) = rest.split_at(length);
         }
         word.clear();
     }
 
     /// Returns the longest piece that `word` starts with, and its length in bytes.
     fn longest(&self, pieces: &[Piece], word: &str) -> Option<(u32, usize)> {
-        let ends = word.char_indices().map(|(at, c)| at + c.len_utf8());
-        let candidates: Vec<usize> = ends.collect();
-        let prefix = |&end: &usize| Some((self.find(pieces, word.get(..end)?)?, end));
-        candidates.iter().rev().find_map(prefix)
+        let mut ends = word.char_indices().rev().map(|(at, c)| at + c.len_utf8());
+        ends.find_map(|end| Some((self.find(pieces, word.split_at(end).0)?, end)))
     }
 
     fn find(&self, pieces: &[Piece], text: &str) -> Option<u32> {
         let at = pieces.binary_search_by(|piece| slice(&self.text, piece).cmp(text)).ok()?;
-        pieces.get(at).map(|piece| piece.id)
+        Some(pieces[at].id)
     }
 }
 
 fn slice<'a>(text: &'a str, piece: &Piece) -> &'a str {
-    text.get(piece.text.start as usize..piece.text.end as usize).unwrap_or_default()
+    let range = piece.text.start as usize..piece.text.end as usize;
+    text.get(range).expect("a piece is a part of the vocabulary")
 }
 
 fn length(bytes: usize) -> u32 {
-    u32::try_from(bytes).expect("the vocabulary is smaller than FILE_BYTES_MAX")
+    u32::try_from(bytes).expect("the vocabulary is at most VOCABULARY_BYTES_MAX long")
 }
 
 /// Returns whether the tokenizer drops the character: control characters and the replacement character.

@@ -118,7 +118,7 @@ impl VectorSource {
         let numbers = match self {
             Self::Endpoint(embeddings) => {
                 let vectors = embeddings.endpoint.embed(&[prompt], embeddings.wait).await?;
-                Some(vectors.into_iter().next().unwrap_or_default())
+                Some(vectors.into_iter().next().expect("an endpoint gives a vector for each text"))
             }
             #[cfg(feature = "encoder")]
             Self::Encoder(encoder) => encoder.embed_prompt(prompt).await?,
