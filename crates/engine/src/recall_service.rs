@@ -412,23 +412,31 @@ impl Retriever for RecallService {
         }
         let corpus = self.live_corpus(&query.memories);
         // If the lock is taken, an update is running, and the caller has to wait for it.
-        let state = corpus.state.try_read()?;
-        let is_current = state.is_current(self.change_count.load(Ordering::SeqCst));
-        if !is_current || state.trust_version != query.memories.trust_version() {
-            return None;
-        }
+        let current_state = || {
+            let state = corpus.state.try_read()?;
+            let is_current = state.is_current(self.change_count.load(Ordering::SeqCst))
+                && state.trust_version == query.memories.trust_version();
+            is_current.then_some(state)
+        };
+        drop(current_state()?);
         let index = self.embedding_index.as_ref().filter(|index| index.is_usable());
         let mut vector = None;
         if let Some(index) = index.filter(|index| index.source().is_local()) {
             // The vectors of the encoder change the ranking. If it is not loaded yet, the prefetch loads
             // it.
-            vector = Some(QueryVector { index, vector: index.try_embed_prompt(&query.prompt)? });
+            if !index.source().is_loaded() {
+                return None;
+            }
+            // The corpus is not locked meanwhile. Words that the encoder does not know may still match.
+            let embedded = index.try_embed_prompt(&query.prompt);
+            vector = embedded.map(|vector| QueryVector { index, vector });
         }
+        let state = current_state()?;
         let dense_scores = vector.as_ref().and_then(|vector| vector.dense_scores(&state));
         let ranking = state.rank(&query.prompt, dense_scores.as_ref(), RecallOrigin::Unrequested);
         // Word matches are returned without waiting for an endpoint. Without any, its vectors may
         // still find a memory.
-        if ranking.is_empty() && vector.is_none() && index.is_some() {
+        if ranking.is_empty() && index.is_some_and(|index| !index.source().is_local()) {
             return None;
         }
         state.try_top(&ranking.without_shown(&query.except)).ok()

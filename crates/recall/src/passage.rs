@@ -63,6 +63,10 @@ pub(crate) fn split_passages(text: &str, screen: &Screen) -> SplitMemory {
     let mut split = SplitMemory::default();
     if is_clean(&(0..body_start)) {
         split.header = document::parse_header(&text.as_bytes()[..text.len().min(HEAD_BYTES_MAX)]);
+        if split.header.malformed.is_some() && split.header.name.is_none() {
+            split.header.name =
+                Some(document::display_title(front)).filter(|name| !name.is_empty());
+        }
         split.date = front.lines().find_map(|line| first_date(line.strip_prefix("date:")?));
     }
     let mut headings = Headings::default();
@@ -302,6 +306,16 @@ mod tests {
         check("- House\n  - pond\n  - roof\n", &["- House\n  - pond\n  - roof"]);
         let japanese = "池はとても深いです。".repeat(30);
         assert!(pieces(&japanese).len() > 2);
+    }
+
+    #[test]
+    fn invalid_frontmatter_keeps_its_name() {
+        let name = |text: &str| split_passages(text, &Screen::default()).header.name;
+        let invalid = "---\nname: Pond\ntags: [deep\n---\n- y\n";
+        assert_eq!(name(invalid).as_deref(), Some("Pond"));
+        let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
+        assert_eq!(name(&format!("---\nname: {key}\ntags: [deep\n---\n- y\n")), None);
+        assert_eq!(name("---\nname: Pond\ntags: [deep\n- y\n"), None);
     }
 
     #[test]

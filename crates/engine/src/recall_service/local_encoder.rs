@@ -100,6 +100,10 @@ impl LocalEncoder {
         .await
     }
 
+    pub(super) fn is_loaded(&self) -> bool {
+        self.encoder.initialized()
+    }
+
     /// Loads the encoder, if it is not loaded.
     pub(super) async fn load(&self) -> Result<(), LocalEncoderError> {
         self.encoder().await.map(drop)

@@ -126,6 +126,15 @@ impl VectorSource {
         numbers.as_deref().map(vector).transpose()
     }
 
+    /// Checks whether [`Self::try_embed_prompt`] may have a vector.
+    pub(super) fn is_loaded(&self) -> bool {
+        match self {
+            Self::Endpoint(_) => false,
+            #[cfg(feature = "encoder")]
+            Self::Encoder(encoder) => encoder.is_loaded(),
+        }
+    }
+
     /// Returns the vector of a prompt if no caller has to wait for it.
     #[cfg_attr(not(feature = "encoder"), expect(unused_variables, reason = "an endpoint is slow"))]
     pub(super) fn try_embed_prompt(&self, prompt: &str) -> Option<Vector> {
