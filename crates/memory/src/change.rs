@@ -24,6 +24,15 @@ impl fmt::Display for ChangeId {
     }
 }
 
+/// The identity of a state database: a random number. Change numbers of two databases say nothing about each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DatabaseId(pub u64);
+
+impl DatabaseId {
+    /// Stands for writes that no database records.
+    pub const NONE: Self = Self(0);
+}
+
 /// The key of a physical root in the state.
 ///
 /// Two worktrees of one repository have the same `identity`, so they share pins and usage. They have two `place`s,

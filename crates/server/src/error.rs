@@ -262,7 +262,7 @@ pub(crate) const fn submit_code(kind: TaskKind, error: &SubmitError) -> ErrorCod
 const fn is_failure(error: &BackendError) -> bool {
     use BackendError as E;
     match error {
-        E::Full(_) | E::Locked(_) | E::Io { .. } => true,
+        E::Full(_) | E::Locked(_) | E::Unreachable(_) | E::Io { .. } => true,
         E::NotFound
         | E::Occupied
         | E::WrongKind

@@ -36,7 +36,7 @@ pub use task::{
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use memory::change::{ChangeId, MemoryChange, Trust};
+use memory::change::{ChangeId, DatabaseId, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -52,6 +52,9 @@ pub trait HistoryStore: std::fmt::Debug + Send + Sync {
     /// Durably records a change that is about to happen, moves or drops the pins and usage that it concerns, and counts
     /// its uses. All of it is one transaction: on `Err` nothing is recorded.
     async fn record(&self, change: NewChange) -> Result<ChangeId, StateError>;
+
+    /// Returns the identity of the database, and creates the database if there is none.
+    async fn database_id(&self) -> Result<DatabaseId, StateError>;
 
     /// Makes the numbers of later changes higher than `given`. Used when the database that gave this number may be
     /// lost.

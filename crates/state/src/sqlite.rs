@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use memory::change::{ChangeId, MemoryChange, Trust};
+use memory::change::{ChangeId, DatabaseId, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -448,6 +448,10 @@ impl HistoryStore for SqliteState {
 
     async fn abort_change(&self, id: ChangeId) -> Result<(), StateError> {
         self.write_if_exists("withdraw a change", call!(record::abort_change, id)).await
+    }
+
+    async fn database_id(&self) -> Result<DatabaseId, StateError> {
+        self.write("read the identity of the database", call!(record::database_id)).await
     }
 
     async fn raise_change_number(&self, given: ChangeId) -> Result<(), StateError> {

@@ -5,6 +5,7 @@
 //! Every adapter passes `testkit::conformance::backend`.
 
 pub mod local;
+pub mod remote;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use memory::change::ChangeId;
+use memory::change::{ChangeId, DatabaseId};
 use memory::clock::Timestamp;
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{PATH_SEGMENTS_MAX, SCOPE_FILES_MAX};
@@ -154,6 +155,15 @@ impl ListVersion {
     /// The version of the list of a root that does not exist.
     pub const MISSING: Self = Self(0);
 
+    /// Returns the number by which another process of one connection knows it.
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
     /// Returns a version that no other list of this process has.
     pub fn unique() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -285,6 +295,9 @@ pub struct SweepReport {
 }
 
 /// An exclusive lock on a root, against writers in this process and in others. Dropping it releases the lock.
+///
+/// Several state databases may record one root, for example those of two machines that share a checkout.
+#[async_trait]
 pub trait RootLock: Debug + Send + Sync {
     /// Returns the number of writes by Lukasa processes to this root. While it is unchanged, none of them wrote.
     fn generation(&self) -> u64;
@@ -296,16 +309,21 @@ pub trait RootLock: Debug + Send + Sync {
     /// may be torn.
     fn machine_restarted(&self) -> bool;
 
-    /// Returns the last change that is known to be carried out completely, or `None` if unknown. The value is kept
-    /// as long as the machine runs.
+    /// Checks whether the last write was recorded in another database. A write that the holder's own database recorded
+    /// may have been interrupted before.
+    fn is_foreign(&self) -> bool;
+
+    /// Returns the last change of the holder's database that is known to be carried out completely, or `None` if
+    /// unknown. The value is kept as long as the machine runs and few databases share the root.
     fn completed(&self) -> Option<ChangeId>;
 
-    /// Marks the start of a write. A crash from here on leaves the root interrupted.
-    fn begin(&mut self) -> Result<(), BackendError>;
+    /// Marks the start of a write. A crash from here on leaves the root interrupted. A backend may report a failure only
+    /// with the next step of the write.
+    async fn begin(&mut self) -> Result<(), BackendError>;
 
     /// Marks the end of a write: all files are written, or are as they were. `completed` is the change that is now
-    /// carried out, if the write made one.
-    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError>;
+    /// carried out, if the write made one. Readers may see the mark only when the lock is released.
+    async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError>;
 }
 
 /// State of the last write of a root.
@@ -358,7 +376,8 @@ pub trait Backend: Debug + Send + Sync {
         read
     }
 
-    /// Writes new bytes to a temporary place beside the path. Creates the root and the parent folders.
+    /// Writes new bytes to a temporary place beside the path. Creates the root and the parent folders. A backend may
+    /// report a failure only with the publication.
     async fn stage(
         &self,
         path: &RelativePath,
@@ -382,12 +401,19 @@ pub trait Backend: Debug + Send + Sync {
     /// Renames a file or folder to a path that must be free, and creates its parent folders.
     async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError>;
 
-    /// Acquires the lock of the root. Waits for other holders for at most `wait`.
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError>;
+    /// Acquires the lock of the root for writes that `database` records. Waits for other holders for at most `wait`.
+    async fn lock(
+        &self,
+        database: DatabaseId,
+        wait: Duration,
+    ) -> Result<Box<dyn RootLock>, BackendError>;
 
     /// Tries to acquire the lock without waiting. Returns `None` if another holder has it.
-    async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
-        match self.lock(Duration::ZERO).await {
+    async fn try_lock(
+        &self,
+        database: DatabaseId,
+    ) -> Result<Option<Box<dyn RootLock>>, BackendError> {
+        match self.lock(database, Duration::ZERO).await {
             Ok(lock) => Ok(Some(lock)),
             Err(BackendError::Locked(_)) => Ok(None),
             Err(error) => Err(error),
@@ -450,6 +476,9 @@ pub enum BackendError {
     /// Another process holds the root.
     #[error("another process holds the lock of the memories for longer than {} s", .0.as_secs())]
     Locked(Duration),
+    /// The machine of the root is out of reach. What was requested may have been done.
+    #[error("{0}")]
+    Unreachable(String),
     /// Any other failure of the machine.
     #[error("cannot {doing}")]
     Io {
@@ -473,6 +502,7 @@ impl BackendError {
             Self::Full(_) => MemoryErrorCode::StorageFull,
             Self::NotWritable(_) => MemoryErrorCode::ReadOnly,
             Self::Locked(_) => MemoryErrorCode::Locked,
+            Self::Unreachable(_) => MemoryErrorCode::ScopeUnavailable,
             Self::Io { .. } => MemoryErrorCode::StorageFailed,
         }
     }

@@ -339,6 +339,11 @@ fn project(
     MountSpec { mount, root: Ok(root_spec(identity, root_dir, may_have_list)) }
 }
 
+/// Returns the root in the checkout that contains a folder, for a client on another machine.
+pub(crate) fn project_root_spec(folder: &Path, folders: &BaseFolders) -> Option<RootSpec> {
+    project(ProjectRoot::Repo, Some(Checkout::find(folder)?), None, folders).root.ok()
+}
+
 fn workspace(
     choice: &WorkspaceChoice,
     checkout: Option<&Checkout>,

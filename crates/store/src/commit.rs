@@ -158,7 +158,7 @@ pub(crate) async fn commit(
     record_external_edits_of_steps(store, roots, &plan.steps).await?;
     for root in roots.iter_mut() {
         root.root.record_checkout();
-        root.lock.begin().map_err(StoreError::backend_error(root.root.mount))?;
+        root.lock.begin().await.map_err(StoreError::backend_error(root.root.mount))?;
     }
     let trusts = review_trust(store, roots, &plan).await?;
     let change = new_change(store, roots, &plan, &trusts);
@@ -177,7 +177,7 @@ pub(crate) async fn commit(
         return Err(abort(store, roots, id, &plan.steps, failure).await);
     }
     for root in roots.iter_mut() {
-        root.lock.end(Some(id)).map_err(StoreError::backend_error(root.root.mount))?;
+        root.lock.end(Some(id)).await.map_err(StoreError::backend_error(root.root.mount))?;
     }
     update_cache(store, roots, &plan, id, &file_changes);
     Ok(id)
@@ -215,7 +215,7 @@ async fn abort(
         return failure.error;
     }
     for root in roots.iter_mut() {
-        if let Err(error) = root.lock.end(None) {
+        if let Err(error) = root.lock.end(None).await {
             return StoreError::backend_error(root.root.mount)(error).into();
         }
     }
@@ -280,7 +280,13 @@ async fn publish_all(
 
 /// Checks whether a step that failed with this error may still have been carried out.
 fn is_outcome_unknown(error: &BackendError) -> bool {
-    matches!(error, BackendError::Io { .. } | BackendError::Full(_) | BackendError::NotWritable(_))
+    matches!(
+        error,
+        BackendError::Io { .. }
+            | BackendError::Full(_)
+            | BackendError::NotWritable(_)
+            | BackendError::Unreachable(_)
+    )
 }
 
 async fn publish_folder(
@@ -657,7 +663,7 @@ pub(crate) async fn record_already_applied(
 ) -> Result<ChangeId, StoreError> {
     // The generation rises although no file is written, so that other processes load the new record.
     for root in roots.iter_mut() {
-        root.lock.begin().map_err(StoreError::backend_error(root.root.mount))?;
+        root.lock.begin().await.map_err(StoreError::backend_error(root.root.mount))?;
     }
     let changes: Vec<_> = files.iter().map(|file| file.change.clone()).collect();
     let change = NewChange {
@@ -674,7 +680,7 @@ pub(crate) async fn record_already_applied(
     let id = store.state.record(change).await?;
     store.state.mark_durable(&[id]).await?;
     for root in roots.iter_mut() {
-        root.lock.end(Some(id)).map_err(StoreError::backend_error(root.root.mount))?;
+        root.lock.end(Some(id)).await.map_err(StoreError::backend_error(root.root.mount))?;
         let own = changes.iter().filter(|change| change.root == root.root.key);
         root.update_heads(own.flat_map(|change| heads_after(change, id)));
     }

@@ -3,7 +3,7 @@
 use memory::change::ChangeId;
 use memory::command::CommandError;
 use memory::error_code::MemoryErrorCode;
-use memory::path::{MemoryPath, Mount};
+use memory::path::{MemoryPath, Mount, Scope};
 use state::StateError;
 
 use crate::backend::BackendError;
@@ -81,6 +81,13 @@ impl StoreError {
             BackendError::NotWritable(error) => {
                 let reason = error.kind().to_string();
                 CommandError::NotWritable { mount, reason }.into()
+            }
+            BackendError::Unreachable(reason) => {
+                let scope = match mount {
+                    Mount::Scope(scope) => scope,
+                    Mount::Flat => Scope::Global,
+                };
+                CommandError::ScopeUnavailable { scope, reason }.into()
             }
             source => Self::Backend { mount, source },
         }

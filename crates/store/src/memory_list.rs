@@ -91,7 +91,7 @@ pub(crate) async fn refresh_list(store: &Store, root: &Arc<Root>) -> Result<(), 
         return Ok(());
     }
     // A crash has to lead to a recovery, which sweeps the left-overs.
-    locked.lock.begin().map_err(&to_error)?;
+    locked.lock.begin().await.map_err(&to_error)?;
     let staged =
         root.backend.stage(&path, Arc::from(text.into_bytes())).await.map_err(&to_error)?;
     let expect = now.map_or(Expect::Absent, |read| Expect::File(read.stat.stamp));
@@ -100,7 +100,7 @@ pub(crate) async fn refresh_list(store: &Store, root: &Arc<Root>) -> Result<(), 
         Ok(()) | Err(BackendError::Changed | BackendError::Occupied) => {}
         Err(error) => return Err(to_error(error)),
     }
-    locked.lock.end(None).map_err(&to_error)?;
+    locked.lock.end(None).await.map_err(&to_error)?;
     locked.update_heads([]);
     Ok(())
 }

@@ -44,7 +44,7 @@ pub(crate) async fn recover(
         locked.lock.completed().filter(|done| Some(*done) <= last_recorded && !restarted);
     // If no writer died, all recorded changes were carried out, and differences are external edits. A writer that
     // died before recording left nothing to redo.
-    let interrupted = locked.lock.was_interrupted();
+    let interrupted = locked.lock.was_interrupted() || locked.lock.is_foreign();
     let is_unfinished = |open: &&OpenChange| interrupted && Some(open.change.id) > completed;
     let newest = open.values().next_back().filter(is_unfinished);
     let unfinished: Vec<&OpenChange> = if restarted && interrupted {
@@ -55,7 +55,7 @@ pub(crate) async fn recover(
     let latest: HashMap<&RelativePath, ChangeId> =
         heads.iter().map(|head| (&head.path, head.change)).collect();
     // A crash during recovery must lead to recovery again.
-    locked.lock.begin().map_err(&to_error)?;
+    locked.lock.begin().await.map_err(&to_error)?;
     let newest = newest.map(|open| &open.change);
     if let Some(folder) = newest.and_then(|change| change.folder.as_ref())
         && folder.root.place == root.key.place
@@ -96,7 +96,7 @@ pub(crate) async fn recover(
     }
     close_changes(store, &[root], &open).await?;
     locked.invalidate_cache();
-    locked.lock.end(last_recorded).map_err(&to_error)?;
+    locked.lock.end(last_recorded).await.map_err(&to_error)?;
     Ok(report)
 }
 

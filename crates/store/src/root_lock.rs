@@ -57,25 +57,22 @@ impl Root {
 
     /// Acquires the lock of the root, then recovers an interrupted write.
     pub(crate) async fn lock(self: &Arc<Self>, store: &Store) -> Result<LockedRoot, StoreError> {
-        self.make_state(store);
-        let lock =
-            self.backend.lock(LOCK_WAIT).await.map_err(StoreError::backend_error(self.mount))?;
-        self.finish_lock(store, lock).await
+        // The database does not create its folder.
+        store.folders.create_state_folder();
+        let database = store.database_id().await?;
+        let lock = self.backend.lock(database, LOCK_WAIT).await;
+        self.finish_lock(store, lock.map_err(StoreError::backend_error(self.mount))?).await
     }
 
     /// Tries to acquire the lock without waiting; `None` if another holder has it.
     async fn try_lock(self: &Arc<Self>, store: &Store) -> Result<Option<LockedRoot>, StoreError> {
-        self.make_state(store);
-        let lock = self.backend.try_lock().await.map_err(StoreError::backend_error(self.mount))?;
+        // The database does not create its folder.
+        store.folders.create_state_folder();
+        let database = store.database_id().await?;
+        let lock = self.backend.try_lock(database).await;
+        let lock = lock.map_err(StoreError::backend_error(self.mount))?;
         let Some(lock) = lock else { return Ok(None) };
         self.finish_lock(store, lock).await.map(Some)
-    }
-
-    fn make_state(&self, store: &Store) {
-        if self.backend.folder().is_none() {
-            // Without a lock file on this machine, nothing else creates the state folder.
-            store.folders.create_state_folder();
-        }
     }
 
     async fn finish_lock(
@@ -84,7 +81,7 @@ impl Root {
         lock: Box<dyn RootLock>,
     ) -> Result<LockedRoot, StoreError> {
         let mut locked = LockedRoot { root: Arc::clone(self), lock };
-        if locked.lock.was_interrupted() {
+        if locked.may_be_unfinished(store).await? {
             // Boxed, since otherwise every write's future would contain this large one.
             Box::pin(recovery::recover(store, &mut locked)).await?;
         }
@@ -117,6 +114,15 @@ pub(crate) struct LockedRoot {
 }
 
 impl LockedRoot {
+    /// Checks whether the last write may be unfinished. Another database says nothing about the changes of this one.
+    async fn may_be_unfinished(&self, store: &Store) -> Result<bool, StoreError> {
+        if self.lock.was_interrupted() || !self.lock.is_foreign() {
+            return Ok(self.lock.was_interrupted());
+        }
+        let open = store.state.open_changes(&self.root.key.place).await?;
+        Ok(open.iter().any(|open| Some(open.change.id) > self.lock.completed()))
+    }
+
     /// Updates the cache with what other processes recorded since the last refresh.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         let generation = self.lock.generation();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey};
+use memory::change::{ChangeId, ChangeKind, DatabaseId, FileChange, Provenance, RootKey};
 use memory::clock::{Clock, Timestamp};
 use memory::limits::{
     CHANGES_BUFFERED, HISTORY_AGE_DEFAULT, HISTORY_BYTES_DEFAULT, SCOPE_FILES_DEFAULT,
@@ -18,8 +18,8 @@ use memory::path::RelativePath;
 use memory::proposal::{ProposalId, ProposalStatus};
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{HistoryStore, Retention, UseEvent};
-use tokio::sync::broadcast;
+use state::{HistoryStore, Retention, StateError, UseEvent};
+use tokio::sync::{OnceCell, broadcast};
 use tokio::task::JoinHandle;
 
 use crate::backend::local::{Observer, highest_completed};
@@ -99,6 +99,8 @@ impl Default for StoreSettings {
 #[derive(Debug)]
 pub struct Store {
     pub(crate) state: Arc<dyn HistoryStore>,
+    /// The identity of the database, once it was needed.
+    database_id: OnceCell<DatabaseId>,
     pub(crate) folders: BaseFolders,
     pub(crate) screen: Screen,
     pub(crate) clock: Arc<dyn Clock>,
@@ -141,6 +143,7 @@ impl Store {
             StoreSettings { files_max: settings.files_max.clamp(1, SCOPE_FILES_MAX), ..settings };
         Arc::new(Self {
             state,
+            database_id: OnceCell::new(),
             folders,
             screen,
             clock,
@@ -154,6 +157,11 @@ impl Store {
             pin_events: broadcast::Sender::new(CHANGES_BUFFERED),
             proposal_events: broadcast::Sender::new(CHANGES_BUFFERED),
         })
+    }
+
+    /// Returns the identity of the state database.
+    pub(crate) async fn database_id(&self) -> Result<DatabaseId, StateError> {
+        self.database_id.get_or_try_init(|| self.state.database_id()).await.copied()
     }
 
     /// Returns the highest number of a change that was completed in any root, as their lock files say.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use memory::change::ChangeId;
+use memory::change::{ChangeId, DatabaseId};
 use memory::path::RelativePath;
 use store::backend::{
     Backend, BackendError, Expect, Extent, FileKind, FileRead, IsReferenced, LastWrite, RootLock,
@@ -157,21 +157,6 @@ impl FaultPlan {
             }
         }
     }
-
-    /// Runs a synchronous step.
-    fn run_sync(
-        &self,
-        step: impl FnOnce() -> Result<(), BackendError>,
-    ) -> Result<(), BackendError> {
-        match self.next_outcome() {
-            StepOutcome::Done => step(),
-            StepOutcome::Refused | StepOutcome::Short => Err(fault()),
-            StepOutcome::Unanswered => {
-                step()?;
-                Err(fault())
-            }
-        }
-    }
 }
 
 fn fault() -> BackendError {
@@ -239,6 +224,7 @@ struct FaultyRootLock {
     plan: Arc<FaultPlan>,
 }
 
+#[async_trait]
 impl RootLock for FaultyRootLock {
     fn generation(&self) -> u64 {
         self.inner.generation()
@@ -256,12 +242,16 @@ impl RootLock for FaultyRootLock {
         self.inner.completed()
     }
 
-    fn begin(&mut self) -> Result<(), BackendError> {
-        self.plan.run_sync(|| self.inner.begin())
+    fn is_foreign(&self) -> bool {
+        self.inner.is_foreign()
     }
 
-    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
-        self.plan.run_sync(|| self.inner.end(completed))
+    async fn begin(&mut self) -> Result<(), BackendError> {
+        self.plan.run(self.inner.begin()).await
+    }
+
+    async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
+        self.plan.run(self.inner.end(completed)).await
     }
 }
 
@@ -326,13 +316,20 @@ impl Backend for FaultyBackend {
         self.plan.run(self.inner.rename(from, to)).await
     }
 
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
-        let inner = self.plan.run(self.inner.lock(wait)).await?;
+    async fn lock(
+        &self,
+        database: DatabaseId,
+        wait: Duration,
+    ) -> Result<Box<dyn RootLock>, BackendError> {
+        let inner = self.plan.run(self.inner.lock(database, wait)).await?;
         Ok(Box::new(FaultyRootLock { inner, plan: Arc::clone(&self.plan) }))
     }
 
-    async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
-        let inner = self.plan.run(self.inner.try_lock()).await?;
+    async fn try_lock(
+        &self,
+        database: DatabaseId,
+    ) -> Result<Option<Box<dyn RootLock>>, BackendError> {
+        let inner = self.plan.run(self.inner.try_lock(database)).await?;
         let plan = || Arc::clone(&self.plan);
         Ok(inner.map(|inner| Box::new(FaultyRootLock { inner, plan: plan() }) as Box<dyn RootLock>))
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use memory::change::{ChangeId, MemoryChange, Trust};
+use memory::change::{ChangeId, DatabaseId, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -61,6 +61,7 @@ faulty! {
         }
     }
     record(change: NewChange) -> ChangeId;
+    database_id() -> DatabaseId;
     raise_change_number(given: ChangeId) -> ();
     abort_change(id: ChangeId) -> ();
     mark_durable(ids: &[ChangeId]) -> ();

@@ -6,12 +6,13 @@
 mod tree;
 
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use memory::change::ChangeId;
+use memory::change::{ChangeId, DatabaseId};
 use memory::path::RelativePath;
 use store::backend::{
     Backend, BackendError, Expect, Extent, FileKind, FileRead, IsReferenced, LastWrite, RootLock,
@@ -35,12 +36,15 @@ struct Disk {
 }
 
 /// The content of a real root's lock file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct MemoryLockRecord {
     generation: u64,
     writing: bool,
     restarted: bool,
-    completed: Option<ChangeId>,
+    /// The database of the last write.
+    database: DatabaseId,
+    /// The last completed change of each database.
+    completed: BTreeMap<DatabaseId, ChangeId>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,24 +136,30 @@ impl Drop for StagedMemory {
 #[derive(Debug)]
 struct MemoryRootLock {
     disk: Arc<Disk>,
-    previous: MemoryLockRecord,
-    generation: u64,
+    database: DatabaseId,
+    record: MemoryLockRecord,
     interrupted: bool,
-    completed: Option<ChangeId>,
+    restarted: bool,
+    is_foreign: bool,
     _guard: OwnedMutexGuard<()>,
 }
 
 impl MemoryRootLock {
-    fn store(&self, writing: bool) {
-        let Self { generation, completed, .. } = *self;
-        *lock(&self.disk.record) =
-            MemoryLockRecord { generation, writing, restarted: false, completed };
+    fn store(&mut self, writing: bool) {
+        self.record = MemoryLockRecord {
+            writing,
+            restarted: false,
+            database: self.database,
+            ..self.record.clone()
+        };
+        *lock(&self.disk.record) = self.record.clone();
     }
 }
 
+#[async_trait]
 impl RootLock for MemoryRootLock {
     fn generation(&self) -> u64 {
-        self.generation
+        self.record.generation
     }
 
     fn was_interrupted(&self) -> bool {
@@ -157,22 +167,29 @@ impl RootLock for MemoryRootLock {
     }
 
     fn machine_restarted(&self) -> bool {
-        self.previous.restarted
+        self.restarted
     }
 
     fn completed(&self) -> Option<ChangeId> {
-        self.completed
+        self.record.completed.get(&self.database).copied()
     }
 
-    fn begin(&mut self) -> Result<(), BackendError> {
-        self.generation += 1;
+    fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
+    async fn begin(&mut self) -> Result<(), BackendError> {
+        self.record.generation += 1;
         self.store(true);
         Ok(())
     }
 
-    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
+    async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.interrupted = false;
-        self.completed = completed.or(self.completed);
+        self.is_foreign = false;
+        if let Some(completed) = completed {
+            self.record.completed.insert(self.database, completed);
+        }
         self.store(false);
         Ok(())
     }
@@ -227,24 +244,29 @@ impl Backend for MemoryBackend {
         self.tree().rename(from, to)
     }
 
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
+    async fn lock(
+        &self,
+        database: DatabaseId,
+        wait: Duration,
+    ) -> Result<Box<dyn RootLock>, BackendError> {
         let guard = Arc::clone(&self.disk.lock).lock_owned();
         let Ok(guard) = tokio::time::timeout(wait, guard).await else {
             return Err(BackendError::Locked(wait));
         };
-        let record = *lock(&self.disk.record);
+        let record = lock(&self.disk.record).clone();
         Ok(Box::new(MemoryRootLock {
             disk: Arc::clone(&self.disk),
-            previous: record,
-            generation: record.generation,
+            database,
             interrupted: record.writing || record.restarted,
-            completed: record.completed,
+            restarted: record.restarted,
+            is_foreign: record.database != database,
+            record,
             _guard: guard,
         }))
     }
 
     async fn last_write(&self) -> LastWrite {
-        let record = *lock(&self.disk.record);
+        let record = lock(&self.disk.record).clone();
         if record.writing || record.restarted { LastWrite::Interrupted } else { LastWrite::Ended }
     }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use memory::change::DatabaseId;
+
 use serde_json::json;
 use store::backend::local::{LocalBackend, Privacy, RootDir};
 use store::backend::{Backend, RootLock};
@@ -55,7 +57,7 @@ pub(crate) fn hold_root(place: &Sandbox) -> (Box<dyn RootLock>, Runtime) {
     let root = RootDir::new(place.home(), &["memory"], Privacy::Private);
     let backend = LocalBackend::new(root, lock_file(place));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();
+    let held = runtime.block_on(backend.lock(DatabaseId::NONE, Duration::from_secs(10))).unwrap();
     (held, runtime)
 }
 
@@ -146,10 +148,10 @@ fn a_server_sees_at_once_what_another_process_wrote() {
 fn a_root_that_is_locked_too_long_is_reported() {
     let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let mut served = McpServerProcess::start(&place);
-    let (mut held, _runtime) = hold_root(&place);
+    let (mut held, runtime) = hold_root(&place);
     // It has written, so the lock file names its process.
-    held.begin().unwrap();
-    held.end(None).unwrap();
+    runtime.block_on(held.begin()).unwrap();
+    runtime.block_on(held.end(None)).unwrap();
     let pid = std::process::id();
     let status = place.run_ok(&["status"]);
     assert!(status.contains(&format!("locked by another process (pid {pid})")), "{status}");

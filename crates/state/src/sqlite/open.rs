@@ -43,6 +43,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         step(7, "influence", include_str!("../../migrations/0007_influence.sql")),
         step(8, "model work", include_str!("../../migrations/0008_model_work.sql")),
         step(9, "notes", include_str!("../../migrations/0009_notes.sql")),
+        step(10, "database id", include_str!("../../migrations/0010_database_id.sql")),
     ])
 });
 

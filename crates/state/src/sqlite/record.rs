@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Trust};
+use memory::change::{ChangeId, ChangeKind, DatabaseId, FileChange, FolderChange, Trust};
 use memory::document::Revision;
 use memory::path::RelativePath;
 use sqlx::SqliteConnection;
@@ -289,6 +289,15 @@ async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<
     .rows(connection, StatementReuse::OneShot)
     .await?;
     Ok(collect_readable("contents", rows.iter().map(|row| Columns(row).get("id"))))
+}
+
+/// Loads the identity of the database.
+pub(super) async fn database_id(connection: &mut SqliteConnection) -> Result<DatabaseId, Fault> {
+    let rows = Batch::new("SELECT database_id FROM totals")
+        .rows(connection, StatementReuse::OneShot)
+        .await?;
+    let row = rows.first().ok_or_else(|| Fault::Damaged("the totals are missing".to_owned()))?;
+    Ok(DatabaseId(Columns(row).get::<i64>("database_id")?.cast_unsigned()))
 }
 
 /// Raises the last number if it is below one that was issued before.

@@ -59,6 +59,7 @@ async fn make_first_schema(place: &StateFolder) {
         "DROP TABLE influenced",
         "DROP TABLE model_work",
         "ALTER TABLE changes DROP COLUMN note",
+        "ALTER TABLE totals DROP COLUMN database_id",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;

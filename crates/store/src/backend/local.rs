@@ -35,6 +35,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
+use memory::change::DatabaseId;
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
 
@@ -195,13 +196,20 @@ impl Backend for LocalBackend {
         self.run(move |root_dir| write::rename(root_dir, &from, &to)).await
     }
 
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
-        Ok(Box::new(self.lock.acquire(wait).await?))
+    async fn lock(
+        &self,
+        database: DatabaseId,
+        wait: Duration,
+    ) -> Result<Box<dyn RootLock>, BackendError> {
+        Ok(Box::new(self.lock.acquire(database, wait).await?))
     }
 
-    async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
+    async fn try_lock(
+        &self,
+        database: DatabaseId,
+    ) -> Result<Option<Box<dyn RootLock>>, BackendError> {
         let lock = Arc::clone(&self.lock);
-        let guard = blocking(move || lock.try_acquire()).await?;
+        let guard = blocking(move || lock.try_acquire(database)).await?;
         Ok(guard.map(|guard| Box::new(guard) as _))
     }
 

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use memory::change::DatabaseId;
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
@@ -122,7 +123,7 @@ impl TrustedFolders {
         change: impl Fn(&mut Vec<PathBuf>) -> bool + Send,
     ) -> Result<bool, TrustError> {
         let (backend, file) = self.list_file()?;
-        let mut lock = backend.lock(LOCK_WAIT).await?;
+        let mut lock = backend.lock(DatabaseId::NONE, LOCK_WAIT).await?;
         for _ in 0..=OUTSIDE_RACE_RETRIES {
             let (mut folders, stamp) = read(&backend, &file).await?;
             if !change(&mut folders) {

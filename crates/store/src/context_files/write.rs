@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use memory::change::DatabaseId;
 use memory::command::Warning;
 use memory::context_file;
 use memory::document::Revision;
@@ -117,7 +118,8 @@ impl ContextFiles {
         }
         let backend = location.backend(&self.folders);
         let to_error = ContextFileError::backend_error(location.path());
-        let mut lock = backend.lock(LOCK_WAIT).await.map_err(&to_error)?;
+        let lock = backend.lock(DatabaseId::NONE, LOCK_WAIT).await;
+        let mut lock = lock.map_err(&to_error)?;
         if lock.was_interrupted() {
             self.sweep_leftovers(&location, &backend).await?;
         }
@@ -166,7 +168,7 @@ impl ContextFiles {
         text: String,
     ) -> Result<(), BackendError> {
         let (backend, name) = self.backup_location(location, &location.file)?;
-        let mut lock = backend.lock(LOCK_WAIT).await?;
+        let mut lock = backend.lock(DatabaseId::NONE, LOCK_WAIT).await?;
         if lock.was_interrupted() {
             // Only Lukasa writes there, so a file that a dead writer moved aside was Lukasa's own.
             backend.sweep_top(Arc::new(|_: &RelativePath, _: &[u8]| true)).await?;
@@ -243,12 +245,12 @@ pub(super) async fn write_file(
     bytes: &[u8],
     expect: Expect,
 ) -> Result<(), BackendError> {
-    lock.begin()?;
+    lock.begin().await?;
     let published = match backend.stage_synced(file, bytes.into()).await {
         Ok(staged) => staged.publish(expect).await,
         Err(error) => Err(error),
     };
-    lock.end(None)?;
+    lock.end(None).await?;
     published?;
     backend.sync(std::slice::from_ref(file)).await
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
@@ -12,9 +12,9 @@ use testkit::{FaultPlan, FaultyBackend};
 
 /// An editor that works on a folder, and an outside folder that must stay unchanged.
 #[derive(Debug)]
-struct Editor {
-    root: PathBuf,
-    elsewhere: PathBuf,
+pub(crate) struct Editor {
+    pub(crate) root: PathBuf,
+    pub(crate) elsewhere: PathBuf,
 }
 
 impl Editor {
@@ -62,14 +62,19 @@ impl Drop for Editor {
     }
 }
 
+/// Creates the outside folder.
+pub(crate) fn elsewhere(home: &Path) -> PathBuf {
+    let elsewhere = home.join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("a.md"), "SECRET\n").unwrap();
+    elsewhere
+}
+
 fn rig(names: &[&str], privacy: Privacy) -> Harness {
     let home = tempfile::tempdir().unwrap();
     let (base, lock) = (home.path().join("base"), home.path().join("state/locks/root.lock"));
-    let elsewhere = home.path().join("elsewhere");
-    for folder in [&base, &elsewhere] {
-        fs::create_dir(folder).unwrap();
-    }
-    fs::write(elsewhere.join("a.md"), "SECRET\n").unwrap();
+    let elsewhere = elsewhere(home.path());
+    fs::create_dir(&base).unwrap();
     let backend = || {
         let anchor = RootDir::new(base.clone(), names, privacy);
         Arc::new(LocalBackend::new(anchor, lock.clone()))

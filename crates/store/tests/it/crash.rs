@@ -101,7 +101,7 @@ async fn every_acknowledged_write_is_complete_after_a_power_cut() {
 #[tokio::test]
 async fn a_power_cut_after_the_creation_of_a_root_loses_nothing() {
     for left in
-        [None, Some(String::new()), Some("\0".repeat(110)), Some("lukasa2 0b6c3a".to_owned())]
+        [None, Some(String::new()), Some("\0".repeat(110)), Some("lukasa3 0b6c3a".to_owned())]
     {
         for is_held_first in [false, true] {
             let host = TestHost::new();

@@ -40,6 +40,7 @@ mod outside;
 mod process;
 
 mod processes;
+mod remote;
 
 mod roots;
 

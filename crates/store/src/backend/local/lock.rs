@@ -3,8 +3,10 @@
 //! The file is in the state folder, never in a checkout. The operating system releases the lock
 //! when its holder dies. The record in the file has three facts for the next holder. The generation
 //! tells caches whether they are still valid. A flag tells whether a write was in progress. The
-//! last completed change tells recovery where to start.
+//! last completed change tells recovery where to start; each state database that records the root
+//! has one, because it has numbers of its own.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -12,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::change::ChangeId;
+use async_trait::async_trait;
+use memory::change::{ChangeId, DatabaseId};
 use state::private_files::sync_parent;
 use state::{FileLock, FileLockError, FileLockGuard, LockMode};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -33,13 +36,17 @@ impl LockFile {
     }
 
     /// Acquires the lock. Waits for at most `wait`.
-    pub(super) async fn acquire(&self, wait: Duration) -> Result<LockFileGuard, BackendError> {
+    pub(super) async fn acquire(
+        &self,
+        database: DatabaseId,
+        wait: Duration,
+    ) -> Result<LockFileGuard, BackendError> {
         let acquired = tokio::time::timeout(wait, async {
             let queue_guard = Arc::clone(&self.queue).lock_owned().await;
             self.lock
                 .acquire(LockMode::Exclusive)
                 .await
-                .map(|guard| LockFileGuard::new(guard, queue_guard))
+                .map(|guard| LockFileGuard::new(guard, queue_guard, database))
         });
         match acquired.await {
             Ok(guard) => guard.map_err(cannot_open),
@@ -48,10 +55,13 @@ impl LockFile {
     }
 
     /// Acquires the lock if it is free.
-    pub(super) fn try_acquire(&self) -> Result<Option<LockFileGuard>, BackendError> {
+    pub(super) fn try_acquire(
+        &self,
+        database: DatabaseId,
+    ) -> Result<Option<LockFileGuard>, BackendError> {
         let Ok(queue_guard) = Arc::clone(&self.queue).try_lock_owned() else { return Ok(None) };
         let guard = self.lock.try_acquire(LockMode::Exclusive).map_err(cannot_open)?;
-        Ok(guard.map(|guard| LockFileGuard::new(guard, queue_guard)))
+        Ok(guard.map(|guard| LockFileGuard::new(guard, queue_guard, database)))
     }
 
     /// Returns the state of the last write, without acquiring the lock.
@@ -96,41 +106,76 @@ fn cannot_open(error: FileLockError) -> BackendError {
 struct LockRecord {
     boot_id: String,
     generation: u64,
-    completed: Option<ChangeId>,
     pid: u32,
     writing: bool,
+    /// The databases of the last writes, the latest first, each with its last completed change; 0 means none.
+    databases: [DatabaseRecord; DATABASES],
 }
+
+/// A database and its last completed change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct DatabaseRecord {
+    database: DatabaseId,
+    completed: ChangeId,
+}
+
+/// Maximum length of a record, in bytes.
+const RECORD_BYTES_MAX: usize = 512;
+
+/// Number of databases in a record. A machine that finds its own no longer in it assumes that its last write may have
+/// been interrupted.
+const DATABASES: usize = 4;
 
 impl LockRecord {
     /// Encodes the record as one line of fixed width, so that every write replaces all of it.
     fn encode(&self) -> String {
         let writing = if self.writing { "writing" } else { "resting" };
         let (boot, generation, pid) = (&self.boot_id, self.generation, self.pid);
-        // No change has the number 0.
-        let completed = self.completed.map_or(0, |change| change.0);
-        format!("lukasa2 {boot:36.36} {generation:020} {completed:020} {pid:010} {writing}\n")
+        let mut line = format!("lukasa3 {boot:36.36} {generation:020} {pid:010} {writing}");
+        for of in &self.databases {
+            write!(line, " {:016x} {:020}", of.database.0, of.completed.0)
+                .expect("a text can be appended to");
+        }
+        line.push('\n');
+        line
     }
 
     fn decode(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
-        if words.next() != Some("lukasa2") {
+        if words.next() != Some("lukasa3") {
             return None;
         }
-        let record = Self {
+        let mut record = Self {
             boot_id: words.next()?.to_owned(),
             generation: words.next()?.parse().ok()?,
-            completed: match words.next()?.parse().ok()? {
-                0 => None,
-                number => Some(ChangeId(number)),
-            },
             pid: words.next()?.parse().ok()?,
             writing: match words.next()? {
                 "writing" => true,
                 "resting" => false,
                 _ => return None,
             },
+            databases: Default::default(),
         };
+        for of in &mut record.databases {
+            of.database = DatabaseId(u64::from_str_radix(words.next()?, 16).ok()?);
+            of.completed = ChangeId(words.next()?.parse().ok().filter(|number| *number >= 0)?);
+        }
         words.next().is_none().then_some(record)
+    }
+
+    /// Returns the last completed change of a database.
+    fn completed(&self, database: DatabaseId) -> Option<ChangeId> {
+        let of = self.databases.iter().find(|of| of.database == database)?;
+        // No change has the number 0.
+        (of.completed != ChangeId(0)).then_some(of.completed)
+    }
+
+    /// Makes a database the latest.
+    fn set_latest(&mut self, database: DatabaseId, completed: Option<ChangeId>) {
+        let completed = completed.or(self.completed(database)).unwrap_or_default();
+        let known = self.databases.iter().position(|of| of.database == database);
+        self.databases[..=known.unwrap_or(DATABASES - 1)].rotate_right(1);
+        self.databases[0] = DatabaseRecord { database, completed };
     }
 
     /// Checks whether the last writer, or the machine, died in the middle of a write.
@@ -151,7 +196,7 @@ impl LockRecord {
 
     fn read(file: &File) -> Option<Self> {
         // A record this short is read and written in one piece.
-        let mut bytes = [0; 256];
+        let mut bytes = [0; RECORD_BYTES_MAX];
         let count = file.read_at(&mut bytes, 0).ok()?;
         Self::decode(std::str::from_utf8(bytes.get(..count)?).ok()?)
     }
@@ -164,7 +209,9 @@ impl LockRecord {
 /// Returns the highest number of a completed change in the lock files of a folder.
 pub(crate) fn highest_completed(folder: &Path) -> Option<ChangeId> {
     let names = crate::host_fs::list_names(folder);
-    names.iter().filter_map(|name| LockRecord::load(&folder.join(name))?.completed).max()
+    let records = names.iter().filter_map(|name| LockRecord::load(&folder.join(name)));
+    let numbers = records.flat_map(|record| record.databases).map(|of| of.completed);
+    numbers.filter(|number| *number != ChangeId(0)).max()
 }
 
 /// Boot id of a machine that has none.
@@ -187,47 +234,62 @@ fn boot_id() -> &'static str {
 pub(super) struct LockFileGuard {
     // Field order: this lock is released before the queue guard.
     lock: FileLockGuard,
+    database: DatabaseId,
     record: LockRecord,
     /// Whether the file already had a record, which is therefore on the disk.
     is_synced: bool,
-    interrupted: bool,
-    restarted: bool,
+    last_write: LastWriteFacts,
     _queue_guard: OwnedMutexGuard<()>,
 }
 
+/// What is known of the last write before this holder's own.
+#[derive(Clone, Copy, Debug)]
+struct LastWriteFacts {
+    interrupted: bool,
+    restarted: bool,
+    is_foreign: bool,
+}
+
+#[async_trait]
 impl RootLock for LockFileGuard {
     fn generation(&self) -> u64 {
         self.record.generation
     }
 
     fn was_interrupted(&self) -> bool {
-        self.interrupted
+        self.last_write.interrupted
     }
 
     fn machine_restarted(&self) -> bool {
-        self.restarted
+        self.last_write.restarted
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.last_write.is_foreign
     }
 
     fn completed(&self) -> Option<ChangeId> {
-        self.record.completed
+        self.record.completed(self.database)
     }
 
-    fn begin(&mut self) -> Result<(), BackendError> {
+    async fn begin(&mut self) -> Result<(), BackendError> {
         self.record.writing = true;
         self.record.generation += 1;
+        self.record.set_latest(self.database, None);
         self.write_record()
     }
 
-    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
+    async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.record.writing = false;
-        self.record.completed = completed.or(self.record.completed);
-        self.interrupted = false;
+        self.record.set_latest(self.database, completed);
+        self.last_write.interrupted = false;
+        self.last_write.is_foreign = false;
         self.write_record()
     }
 }
 
 impl LockFileGuard {
-    fn new(lock: FileLockGuard, queue_guard: OwnedMutexGuard<()>) -> Self {
+    fn new(lock: FileLockGuard, queue_guard: OwnedMutexGuard<()>, database: DatabaseId) -> Self {
         let previous = LockRecord::read(lock.file());
         // A file without a record is new, or a power cut lost its content or the file itself. The worse case is
         // assumed: one unneeded query of the state costs little.
@@ -238,14 +300,17 @@ impl LockFileGuard {
         let generation =
             previous.as_ref().map_or_else(|| changed_at(lock.file()), |record| record.generation);
         let is_synced = previous.is_some();
+        let databases = previous.map(|record| record.databases).unwrap_or_default();
+        let is_foreign = databases[0].database != database;
         let record = LockRecord {
             boot_id: boot_id().to_owned(),
             generation,
             pid: std::process::id(),
             writing: false,
-            completed: previous.and_then(|record| record.completed),
+            databases,
         };
-        Self { lock, record, is_synced, interrupted, restarted, _queue_guard: queue_guard }
+        let last_write = LastWriteFacts { interrupted, restarted, is_foreign };
+        Self { lock, database, record, is_synced, last_write, _queue_guard: queue_guard }
     }
 
     fn write_record(&mut self) -> Result<(), BackendError> {
@@ -274,6 +339,12 @@ fn changed_at(file: &File) -> u64 {
 mod tests {
     use super::*;
 
+    const OURS: DatabaseId = DatabaseId(7);
+
+    fn record(boot_id: String) -> LockRecord {
+        LockRecord { boot_id, generation: 1, pid: 1, writing: false, databases: Default::default() }
+    }
+
     #[test]
     fn without_boot_ids_an_interrupted_write_counts_as_a_power_cut() {
         let current = "b".repeat(36);
@@ -285,8 +356,7 @@ mod tests {
             (UNKNOWN_BOOT_ID, true, UNKNOWN_BOOT_ID, true),
         ] {
             let boot = boot.to_owned();
-            let record =
-                LockRecord { boot_id: boot, generation: 1, pid: 1, writing, completed: None };
+            let record = LockRecord { writing, ..record(boot) };
             assert_eq!(record.rebooted_since(now), expected, "{record:?} {now}");
         }
         assert_eq!(UNKNOWN_BOOT_ID.len(), 36);
@@ -298,12 +368,11 @@ mod tests {
             generation in 0..u64::MAX,
             pid in 0..u32::MAX,
             writing in proptest::bool::ANY,
-            at in 0_usize..110,
+            at in 0_usize..240,
             removed in 0_usize..3,
             inserted in "[0-9a-z +-]{0,2}",
         ) {
-            let completed = Some(ChangeId(7));
-            let text = LockRecord { boot_id: "b".repeat(36), generation, completed, pid, writing }.encode();
+            let text = LockRecord { generation, pid, writing, ..record("b".repeat(36)) }.encode();
             let (before, rest) = text.split_at(at.min(text.len()));
             let after: String = rest.chars().skip(removed).collect();
             if let Some(mut record) = LockRecord::decode(&format!("{before}{inserted}{after}")) {
@@ -318,11 +387,13 @@ mod tests {
         fn any_record_round_trips(
             generation in 0..u64::MAX,
             pid in 0..u32::MAX,
-            completed in 0..i64::MAX,
+            numbers in proptest::collection::vec((0..u64::MAX, 0..i64::MAX), DATABASES),
             writing in proptest::bool::ANY,
         ) {
-            let completed = (completed > 0).then_some(ChangeId(completed));
-            let record = LockRecord { boot_id: "b".repeat(36), generation, completed, pid, writing };
+            let mut record = LockRecord { generation, pid, writing, ..record("b".repeat(36)) };
+            for (of, (database, completed)) in record.databases.iter_mut().zip(numbers) {
+                *of = DatabaseRecord { database: DatabaseId(database), completed: ChangeId(completed) };
+            }
             proptest::prop_assert_eq!(LockRecord::decode(&record.encode()), Some(record));
         }
     }
@@ -334,57 +405,73 @@ mod tests {
         let path = home.path().join("a.lock");
         let wait = Duration::from_secs(5);
         let [one, two] = [0, 1].map(|_| LockFile::new(path.clone()));
-        let mut before = one.acquire(wait).await.unwrap();
-        before.begin().unwrap();
-        before.end(None).unwrap();
+        let mut before = one.acquire(OURS, wait).await.unwrap();
+        before.begin().await.unwrap();
+        before.end(None).await.unwrap();
         let remembered = before.generation();
         drop(before);
         std::fs::remove_file(&path).unwrap();
-        let mut other = two.acquire(wait).await.unwrap();
+        let mut other = two.acquire(OURS, wait).await.unwrap();
         let soon = Duration::from_millis(20);
-        assert!(matches!(one.acquire(soon).await, Err(BackendError::Locked(_))));
-        other.begin().unwrap();
-        other.end(None).unwrap();
+        assert!(matches!(one.acquire(OURS, soon).await, Err(BackendError::Locked(_))));
+        other.begin().await.unwrap();
+        other.end(None).await.unwrap();
         let counted = other.generation();
         assert!(counted > remembered + 1, "a new file starts above all generations of the old one");
         drop(other);
-        assert_eq!(one.acquire(wait).await.unwrap().generation(), counted);
+        assert_eq!(one.acquire(OURS, wait).await.unwrap().generation(), counted);
     }
 
     #[test]
-    fn a_record_round_trips_with_a_fixed_width() {
-        let record = LockRecord {
-            boot_id: "b".repeat(36),
-            generation: 7,
-            pid: 4_000_000,
-            writing: true,
-            completed: None,
-        };
-        assert_eq!(LockRecord::decode(&record.encode()), Some(record.clone()));
-        let longer = LockRecord {
+    fn a_record_has_a_fixed_width_that_is_read_at_once() {
+        let short = record("b".repeat(36));
+        let longest =
+            DatabaseRecord { database: DatabaseId(u64::MAX), completed: ChangeId(i64::MAX) };
+        let long = LockRecord {
             generation: u64::MAX,
             pid: u32::MAX,
-            writing: false,
-            completed: Some(ChangeId(i64::MAX)),
-            ..record
+            writing: true,
+            databases: [longest; DATABASES],
+            ..short.clone()
         };
-        assert_eq!(longer.encode().len(), record_width());
-        assert_eq!(LockRecord::decode(&longer.encode()), Some(longer));
+        assert_eq!(long.encode().len(), short.encode().len());
+        assert!(long.encode().len() < RECORD_BYTES_MAX);
+        for record in [short, long] {
+            assert_eq!(LockRecord::decode(&record.encode()), Some(record));
+        }
     }
 
-    fn record_width() -> usize {
-        LockRecord { boot_id: String::new(), generation: 0, pid: 0, writing: true, completed: None }
-            .encode()
-            .len()
+    #[test]
+    fn the_databases_of_the_latest_writes_are_kept() {
+        let mut record = record(String::new());
+        for number in 1..=4 {
+            record.set_latest(DatabaseId(number), Some(ChangeId(10)));
+        }
+        record.set_latest(DatabaseId(2), None);
+        record.set_latest(DatabaseId(5), None);
+        let kept = record.databases.map(|of| (of.database.0, of.completed.0));
+        assert_eq!(kept, [(5, 0), (2, 10), (4, 10), (3, 10)]);
+        assert_eq!(record.completed(DatabaseId(2)), Some(ChangeId(10)));
+        assert_eq!(record.completed(DatabaseId(5)), None);
+        assert_eq!(record.completed(DatabaseId(1)), None);
     }
 
     #[test]
     fn torn_and_foreign_records_are_rejected() {
-        let torn = ["", "lukasa2", "lukasa2 b 1 2 3", "\0\0\0"];
-        let foreign =
-            ["lukasa1 b 1 2 writing", "lukasa2 b 1 2 3 writing more", "lukasa2 b 1 2 3 so"];
-        for text in torn.into_iter().chain(foreign) {
+        let databases = " 1 2 3 4 5 6 7 8";
+        let whole = format!("lukasa3 b 1 2 writing{databases}");
+        assert!(LockRecord::decode(&whole).is_some());
+        let foreign = [
+            "lukasa2 b 1 2 3 writing".to_owned(),
+            format!("{whole} 9"),
+            format!("lukasa3 b 1 2 so{databases}"),
+            whole.replace('8', "-8"),
+        ];
+        for text in ["", "lukasa3", "lukasa3 b 1 2 writing 1", "\0\0\0"] {
             assert_eq!(LockRecord::decode(text), None, "{text:?}");
+        }
+        for text in foreign {
+            assert_eq!(LockRecord::decode(&text), None, "{text:?}");
         }
     }
 }

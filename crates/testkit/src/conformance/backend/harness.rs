@@ -166,6 +166,7 @@ pub(super) fn outcome_word<T>(outcome: Result<T, BackendError>) -> &'static str 
         Some(BackendError::Full(_)) => "full",
         Some(BackendError::NotWritable(_)) => "not writable",
         Some(BackendError::Locked(_)) => "locked",
+        Some(BackendError::Unreachable(_)) => "unreachable",
         Some(BackendError::Io { .. }) => "io",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{Actor, ChangeId, ChangeKind, MemoryChange, Provenance, Trust};
+use memory::change::{Actor, ChangeId, ChangeKind, DatabaseId, MemoryChange, Provenance, Trust};
 use memory::document::Revision;
 use state::{ChangeQuery, Head, HistoryStore, NewChange, OpenChange, OpenFile, Stats};
 
@@ -10,6 +10,7 @@ use super::builders::{ChangeBuilder, IDENTITY, edit, files, path, remove, rename
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     an_empty_state_reads_as_empty(&*make().await).await;
+    a_database_keeps_its_identity(make).await;
     a_change_is_read_as_it_was_recorded(&*make().await).await;
     an_open_change_has_its_new_bytes_until_it_is_durable(&*make().await).await;
     open_changes_are_listed_oldest_first_in_every_place_they_touch(&*make().await).await;
@@ -61,6 +62,15 @@ async fn an_empty_state_reads_as_empty(state: &dyn HistoryStore) {
     state.abort_change(ChangeId(7)).await.unwrap();
     let counted = state.stats().await.unwrap();
     assert_eq!(Stats { database_bytes: 0, ..counted }, Stats::default());
+}
+
+async fn a_database_keeps_its_identity(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
+    let (one, other) = (make().await, make().await);
+    let id = one.database_id().await.unwrap();
+    assert_ne!(id, DatabaseId::NONE);
+    assert_ne!(id, other.database_id().await.unwrap());
+    one.close().await;
+    assert_eq!(one.database_id().await.unwrap(), id);
 }
 
 async fn a_change_is_read_as_it_was_recorded(state: &dyn HistoryStore) {

@@ -1,0 +1,464 @@
+//! The backend for a folder on another machine, whose files a Lukasa program there reads and writes.
+//!
+//! Both sides exchange calls over a pair of streams, such as those of `ssh`. The far side ([`serve`]) uses the local
+//! backend, so containment, locks and the swap of files are those of a local folder, and a process at the far side can
+//! use the same root at the same time.
+//!
+//! A wire is slow, so this side waits for few replies: a write waits for its lock and for its last file. A connection is
+//! opened with the first call, and again after it was lost. While a lock is held, all calls use its connection: after a
+//! loss, nothing may be written without the lock.
+
+mod far_side;
+mod link;
+mod session;
+mod wire;
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use memory::change::{ChangeId, DatabaseId};
+use memory::clock::Timestamp;
+use memory::path::RelativePath;
+use parking_lot::Mutex;
+use state::private_files::create_private_folder;
+
+pub use self::far_side::serve;
+pub use self::link::{Connect, ConnectError, Link};
+use self::session::Session;
+pub use self::session::Streams;
+use self::wire::{Operation, READ_BYTES_MAX, READ_FILES_MAX, Reply, WriteStep, path_texts};
+use super::{
+    Backend, BackendError, Expect, Extent, FileKind, FileList, FileRead, Freshness, IsReferenced,
+    LastWrite, RootLock, Staged, Stamp, SweepReport, Walk,
+};
+use crate::host_fs;
+
+/// Maximum number of bytes that one call reads from all its files.
+const READ_TOTAL_MAX: usize = 32 << 20;
+
+/// The memories of a checkout on another machine.
+#[derive(Debug)]
+pub struct RemoteBackend {
+    link: Arc<Link>,
+    /// The folder in the checkout, as the far side names it.
+    folder: Vec<u8>,
+    /// The file that keeps the identity of the root.
+    identity_file: PathBuf,
+    opened: tokio::sync::Mutex<Option<Target>>,
+    /// The connection of the lock that this process holds.
+    locked: Arc<Mutex<Option<Target>>>,
+    list: Mutex<Option<KnownList>>,
+}
+
+/// A root on a connection.
+#[derive(Clone, Debug)]
+struct Target {
+    session: Arc<Session>,
+    root: u32,
+}
+
+/// A list and its number at the far side.
+#[derive(Clone, Debug)]
+struct KnownList {
+    session: u64,
+    number: u64,
+    list: Arc<FileList>,
+}
+
+impl RemoteBackend {
+    /// Returns a backend for the checkout that contains `folder`. Connects with the first call.
+    ///
+    /// The identity of the folder is kept in `identity_file`. A folder with another identity is refused later, because
+    /// the recorded history is of the first one.
+    pub fn new(link: Arc<Link>, folder: Vec<u8>, identity_file: PathBuf) -> Self {
+        Self {
+            link,
+            folder,
+            identity_file,
+            opened: tokio::sync::Mutex::default(),
+            locked: Arc::default(),
+            list: Mutex::default(),
+        }
+    }
+
+    /// Returns the root on a live connection.
+    async fn target(&self) -> Result<Target, BackendError> {
+        // While the root is locked, a new connection would be without the lock.
+        if let Some(target) = self.locked.lock().clone() {
+            return Ok(target);
+        }
+        let mut opened = self.opened.lock().await;
+        if let Some(target) = opened.as_ref().filter(|target| target.session.is_open()) {
+            return Ok(target.clone());
+        }
+        let session = self.link.session().await?;
+        let root = session.new_root();
+        let reply = session.call(root, Operation::Open { folder: self.folder.clone() }).await?;
+        let Reply::Opened { place } = reply else { return Err(wire::Malformed.into()) };
+        self.check_identity(&place)?;
+        let target = Target { session, root };
+        *opened = Some(target.clone());
+        Ok(target)
+    }
+
+    fn check_identity(&self, place: &str) -> Result<(), BackendError> {
+        match host_fs::read_small_file(&self.identity_file) {
+            Some(known) if known.trim() == place => Ok(()),
+            Some(_) => Err(BackendError::Unreachable(OTHER_FOLDER.to_owned())),
+            None => {
+                let is_digest = place.len() == 64 && place.bytes().all(|b| b.is_ascii_hexdigit());
+                if !is_digest {
+                    return Err(wire::Malformed.into());
+                }
+                self.keep_identity(place);
+                Ok(())
+            }
+        }
+    }
+
+    fn keep_identity(&self, place: &str) {
+        let (Some(folder), Some(name)) =
+            (self.identity_file.parent(), self.identity_file.file_name())
+        else {
+            return;
+        };
+        let name = name.to_string_lossy();
+        let temporary = format!("{name}.{}.tmp", std::process::id());
+        let kept = create_private_folder(folder).and_then(|()| {
+            host_fs::write_private_file(folder, &temporary, &name, format!("{place}\n").as_bytes())
+        });
+        if let Err(error) = kept {
+            // A read-only home: the next connection has nothing to compare with.
+            tracing::debug!(%error, "keeping the identity of a remote folder failed");
+        }
+    }
+
+    async fn call(&self, operation: Operation) -> Result<Reply, BackendError> {
+        let target = self.target().await?;
+        target.session.call(target.root, operation).await
+    }
+
+    /// Carries out a step of a write and waits for its result.
+    async fn write(&self, step: WriteStep) -> Result<(), BackendError> {
+        match self.call(Operation::Write(step)).await? {
+            Reply::Done => Ok(()),
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+
+    async fn read_chunk(
+        &self,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Result<Vec<Result<FileRead, BackendError>>, BackendError> {
+        let operation = Operation::Read { paths: path_texts(paths), max: wire::number(max) };
+        match self.call(operation).await? {
+            Reply::Read(reads) if reads.len() == paths.len() => {
+                let read = |read: Result<wire::WireRead, wire::Failure>| Ok(read?.check(max)?);
+                Ok(reads.into_iter().map(read).collect())
+            }
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+}
+
+/// The reason why a folder is not used whose identity changed.
+const OTHER_FOLDER: &str = "the remote folder is another one than before";
+
+#[async_trait]
+impl Backend for RemoteBackend {
+    async fn walk(
+        &self,
+        from: Option<&RelativePath>,
+        extent: Extent,
+    ) -> Result<Walk, BackendError> {
+        let from = from.map(|path| path.as_str().to_owned());
+        let (max, levels) = (wire::number(extent.max), wire::number(extent.levels));
+        match self.call(Operation::Walk { from, max, levels }).await? {
+            Reply::Walk(walk) => Ok(walk.check(extent)?),
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+
+    async fn list(&self, freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
+        let Target { session, root } = self.target().await?;
+        let known = self.list.lock().clone().filter(|known| known.session == session.number);
+        let operation = Operation::List {
+            walked: freshness == Freshness::Walked,
+            known: known.as_ref().map(|known| known.number),
+        };
+        let (number, list) = match (session.call(root, operation).await?, known) {
+            (Reply::SameList, Some(known)) => return Ok(known.list),
+            (Reply::ListChanges { number, changes }, Some(known)) => {
+                let change = |(path, stat): (String, Option<wire::WireStat>)| {
+                    Ok((wire::parse_path(&path)?, stat.map(TryInto::try_into).transpose()?))
+                };
+                let changes = changes.into_iter().map(change);
+                let changes = changes.collect::<Result<_, wire::Malformed>>()?;
+                let mut list = known.list;
+                Arc::make_mut(&mut list).update(changes);
+                (number, list)
+            }
+            (Reply::List { number, files, files_total, incomplete }, _) => {
+                let files = wire::walked_files(files, Extent::ALL.max)?;
+                let files_total = wire::files_total(files_total, files.len())?;
+                let walk = Walk { files, files_total, incomplete, ..Walk::default() };
+                (number, Arc::new(FileList::from(walk)))
+            }
+            _ => return Err(wire::Malformed.into()),
+        };
+        let known = KnownList { session: session.number, number, list: Arc::clone(&list) };
+        *self.list.lock() = Some(known);
+        Ok(list)
+    }
+
+    async fn count(&self) -> Result<usize, BackendError> {
+        match self.call(Operation::Count).await? {
+            Reply::Count(number) => Ok(wire::files_total(number, 0)?),
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+
+    async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
+        match self.call(Operation::Kind(path.as_str().to_owned())).await? {
+            Reply::Kind(kind) => Ok(kind.map(Into::into)),
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+
+    async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
+        let max = max.min(READ_BYTES_MAX);
+        let mut reads = self.read_chunk(std::slice::from_ref(path), max).await?;
+        reads.pop().expect("a chunk has a result for each path")
+    }
+
+    async fn read_many(
+        &self,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Vec<Result<FileRead, BackendError>> {
+        let max = max.min(READ_BYTES_MAX);
+        let at_once = (READ_TOTAL_MAX / max.max(1)).clamp(1, READ_FILES_MAX);
+        let mut read = Vec::with_capacity(paths.len());
+        for paths in paths.chunks(at_once) {
+            match self.read_chunk(paths, max).await {
+                Ok(chunk) => read.extend(chunk),
+                // Each of them failed for the same reason.
+                Err(BackendError::Unreachable(reason)) => read
+                    .extend(paths.iter().map(|_| Err(BackendError::Unreachable(reason.clone())))),
+                Err(_) => read.extend(paths.iter().map(|_| Err(wire::Malformed.into()))),
+            }
+        }
+        read
+    }
+
+    async fn stage(
+        &self,
+        path: &RelativePath,
+        bytes: Arc<[u8]>,
+    ) -> Result<Box<dyn Staged>, BackendError> {
+        let target = self.target().await?;
+        let step = WriteStep::Stage { path: path.as_str().to_owned(), bytes: bytes.to_vec() };
+        let staged = target.session.send(target.root, step)?;
+        Ok(Box::new(RemoteStaged { target: Some(target), staged, modified: None }))
+    }
+
+    async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
+        let (path, expect) = (path.as_str().to_owned(), expect.0);
+        self.write(WriteStep::RemoveFile { path, expect }).await
+    }
+
+    async fn remove_folder(
+        &self,
+        path: &RelativePath,
+        expect: &[(RelativePath, Stamp)],
+    ) -> Result<(), BackendError> {
+        let path = path.as_str().to_owned();
+        let expect = expect.iter().map(|(path, stamp)| (path.as_str().to_owned(), stamp.0));
+        self.write(WriteStep::RemoveFolder { path, expect: expect.collect() }).await
+    }
+
+    async fn remove_empty(&self, path: &RelativePath) -> Result<(), BackendError> {
+        self.write(WriteStep::RemoveEmpty(path.as_str().to_owned())).await
+    }
+
+    async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
+        let (from, to) = (from.as_str().to_owned(), to.as_str().to_owned());
+        self.write(WriteStep::Rename { from, to }).await
+    }
+
+    async fn lock(
+        &self,
+        database: DatabaseId,
+        wait: Duration,
+    ) -> Result<Box<dyn RootLock>, BackendError> {
+        let target = self.target().await?;
+        let wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let operation = Operation::Lock { database: database.0, wait_millis };
+        let (lock, reply) = target.session.call_with(target.root, operation, None).await?;
+        let Reply::Locked { generation, interrupted, restarted, foreign, completed } = reply else {
+            return Err(wire::Malformed.into());
+        };
+        *self.locked.lock() = Some(target.clone());
+        Ok(Box::new(RemoteLock {
+            target,
+            lock,
+            locked: Arc::clone(&self.locked),
+            generation,
+            completed: wire::completed(completed),
+            last_write: LastWriteFacts { interrupted, restarted, foreign },
+        }))
+    }
+
+    async fn last_write(&self) -> LastWrite {
+        match self.call(Operation::LastWrite).await {
+            Ok(Reply::LastWrite(last)) => last.into(),
+            _ => LastWrite::Unknown,
+        }
+    }
+
+    async fn write_count(&self) -> Option<u64> {
+        match self.call(Operation::WriteCount).await {
+            Ok(Reply::WriteCount(count)) => count,
+            _ => None,
+        }
+    }
+
+    async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
+        self.write(WriteStep::Sync(path_texts(paths))).await
+    }
+
+    async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
+        let target = self.target().await?;
+        let sweep = Operation::Write(WriteStep::Sweep);
+        match target.session.call_with(target.root, sweep, Some(in_history)).await?.1 {
+            Reply::Swept { removed, restored } => Ok(wire::swept(removed, &restored)?),
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+
+    async fn exists(&self) -> Result<bool, BackendError> {
+        match self.call(Operation::Exists).await? {
+            Reply::Exists(exists) => Ok(exists),
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+
+    async fn holder(&self) -> Option<String> {
+        match self.call(Operation::Holder).await {
+            Ok(Reply::Holder(Some(_))) => Some("a process on the remote machine".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// Bytes that were sent. The far side reports with the publication whether it could stage them.
+#[derive(Debug)]
+struct RemoteStaged {
+    /// None once they are published.
+    target: Option<Target>,
+    staged: u64,
+    modified: Option<Timestamp>,
+}
+
+#[async_trait]
+impl Staged for RemoteStaged {
+    fn set_modified(&mut self, at: Timestamp) {
+        self.modified = Some(at);
+    }
+
+    async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
+        let Target { session, root } = self.target.take().expect("bytes are published once");
+        let step = WriteStep::Publish {
+            staged: self.staged,
+            modified: self.modified.map(wire::moment),
+            expect: wire::expectation(expect),
+        };
+        match session.call(root, Operation::Write(step)).await? {
+            Reply::Done => Ok(()),
+            _ => Err(wire::Malformed.into()),
+        }
+    }
+}
+
+impl Drop for RemoteStaged {
+    fn drop(&mut self) {
+        if let Some(Target { session, root }) = &self.target {
+            // The end of the connection discards them, too.
+            drop(session.send(*root, WriteStep::Discard { staged: self.staged }));
+        }
+    }
+}
+
+/// The lock of a root, as long as its connection lives.
+#[derive(Debug)]
+struct RemoteLock {
+    target: Target,
+    lock: u64,
+    locked: Arc<Mutex<Option<Target>>>,
+    generation: u64,
+    completed: Option<ChangeId>,
+    last_write: LastWriteFacts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LastWriteFacts {
+    interrupted: bool,
+    restarted: bool,
+    foreign: bool,
+}
+
+#[async_trait]
+impl RootLock for RemoteLock {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn was_interrupted(&self) -> bool {
+        self.last_write.interrupted
+    }
+
+    fn machine_restarted(&self) -> bool {
+        self.last_write.restarted
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.last_write.foreign
+    }
+
+    fn completed(&self) -> Option<ChangeId> {
+        self.completed
+    }
+
+    async fn begin(&mut self) -> Result<(), BackendError> {
+        let step = WriteStep::Begin { lock: self.lock };
+        self.target.session.send(self.target.root, step)?;
+        self.generation += 1;
+        Ok(())
+    }
+
+    async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
+        // If it gets lost, the next holder of the lock finds the files as they are recorded.
+        let number = completed.map(|change| change.0);
+        let step = WriteStep::End { lock: self.lock, completed: number };
+        self.target.session.send(self.target.root, step)?;
+        self.completed = completed.or(self.completed);
+        self.last_write = LastWriteFacts { interrupted: false, foreign: false, ..self.last_write };
+        Ok(())
+    }
+}
+
+impl Drop for RemoteLock {
+    fn drop(&mut self) {
+        *self.locked.lock() = None;
+        // The end of the connection releases it, too.
+        drop(self.target.session.send(self.target.root, WriteStep::Unlock { lock: self.lock }));
+    }
+}

@@ -1,0 +1,483 @@
+//! The far side: serves the project folders of this machine to one client, over standard streams.
+//!
+//! Calls that read run at the same time. The steps of a write run in the order in which they arrive, so that the client
+//! can send several without waiting for each. A call that reads runs after the steps that arrived before it. At the end of the input the steps that arrived are completed. Then
+//! staged bytes are discarded and locks released, as at the end of a local process.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use memory::document::Revision;
+use memory::path::RelativePath;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+use super::wire::{
+    self, Call, Failure, FromFar, MARK, Operation, PROTOCOL, READ_BYTES_MAX, READ_FILES_MAX, Reply,
+    ToFar, WriteStep, parse_path,
+};
+use crate::backend::local::{LocalBackend, Observer};
+use crate::backend::{
+    Backend, BackendError, Extent, FileList, Freshness, IsReferenced, ListVersion, RootLock,
+    Staged, Stamp,
+};
+use crate::binding::{BaseFolders, project_root_spec};
+use crate::host_fs;
+
+/// Maximum number of reading calls that run at the same time.
+const READS_AT_ONCE: usize = 32;
+
+/// Number of messages that wait for a slow client.
+const REPLIES_BUFFERED: usize = 64;
+
+/// Serves calls until the input ends. `folders` are those of the person here, and a folder `~` is `home`.
+///
+/// # Errors
+///
+/// If the input breaks the protocol, or the output cannot be written.
+pub async fn serve(
+    input: impl AsyncRead + Send + Unpin,
+    output: impl AsyncWrite + Send + Unpin,
+    folders: &BaseFolders,
+    home: &Path,
+) -> io::Result<()> {
+    let (replies, queue) = mpsc::channel(REPLIES_BUFFERED);
+    let mut far_side = FarSide {
+        folders: folders.clone(),
+        home: home.to_owned(),
+        observer: Arc::default(),
+        replies,
+        questions: Arc::default(),
+        roots: HashMap::new(),
+        reads: Arc::new(Semaphore::new(READS_AT_ONCE)),
+        calls: JoinSet::new(),
+        writers: JoinSet::new(),
+    };
+    let reading = async move {
+        let read = far_side.read_calls(input).await;
+        far_side.finish().await;
+        read
+    };
+    let (read, written) = tokio::join!(reading, write_replies(output, queue));
+    read.and(written)
+}
+
+/// Writes messages until all senders are gone.
+async fn write_replies(
+    output: impl AsyncWrite + Send + Unpin,
+    mut queue: mpsc::Receiver<FromFar>,
+) -> io::Result<()> {
+    let mut output = BufWriter::new(output);
+    output.write_all(MARK).await?;
+    while let Some(message) = queue.recv().await {
+        let frame = wire::frame(&message).or_else(|_| match message {
+            // A result that fits no frame.
+            FromFar::Reply { number, .. } => {
+                wire::frame(&FromFar::Reply { number, result: Err(Failure::Malformed) })
+            }
+            FromFar::Hello { .. } | FromFar::Question { .. } => Err(wire::Malformed),
+        });
+        let frame = frame.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        output.write_all(&frame).await?;
+        if queue.is_empty() {
+            output.flush().await?;
+        }
+    }
+    output.shutdown().await
+}
+
+/// All that serves one client.
+struct FarSide {
+    folders: BaseFolders,
+    home: PathBuf,
+    observer: Arc<Observer>,
+    replies: mpsc::Sender<FromFar>,
+    questions: Arc<Questions>,
+    roots: HashMap<u32, ServedRoot>,
+    reads: Arc<Semaphore>,
+    /// Calls without an order. They end with the input.
+    calls: JoinSet<()>,
+    /// The writers of the roots. They complete what arrived.
+    writers: JoinSet<()>,
+}
+
+/// A root that the client opened.
+struct ServedRoot {
+    backend: LocalBackend,
+    steps: mpsc::UnboundedSender<Step>,
+    /// Number of write steps that arrived, and that were carried out.
+    arrived: u64,
+    done: watch::Receiver<u64>,
+}
+
+/// A step for the writer of a root.
+enum Step {
+    Call(u64, WriteStep),
+    /// A lock that was acquired, with its number.
+    Locked(u64, Box<dyn RootLock>),
+}
+
+impl FarSide {
+    async fn read_calls(&mut self, input: impl AsyncRead + Send + Unpin) -> io::Result<()> {
+        let hello = FromFar::Hello {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: machine(),
+        };
+        send(&self.replies, hello).await;
+        let mut input = BufReader::new(input);
+        while let Some(message) = wire::read_frame::<ToFar>(&mut input).await? {
+            while self.calls.try_join_next().is_some() {}
+            match message {
+                ToFar::Answer { question, yes } => self.questions.answer(question, yes),
+                ToFar::Call { number, call } => self.start(number, call).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the steps that arrived, and releases all locks.
+    async fn finish(mut self) {
+        self.questions.close();
+        self.calls.shutdown().await;
+        self.roots.clear();
+        while self.writers.join_next().await.is_some() {}
+    }
+
+    async fn start(&mut self, number: u64, Call { root, operation }: Call) {
+        let replies = self.replies.clone();
+        if let Operation::Open { folder } = operation {
+            let result = self.open(root, folder).await;
+            return send(&replies, FromFar::Reply { number, result }).await;
+        }
+        let Some(served) = self.roots.get_mut(&root) else {
+            return send(&replies, FromFar::Reply { number, result: Err(Failure::Malformed) })
+                .await;
+        };
+        let backend = served.backend.clone();
+        match operation {
+            Operation::Write(step) => {
+                served.arrived += 1;
+                // The writer ends only with the root.
+                drop(served.steps.send(Step::Call(number, step)));
+            }
+            Operation::Lock { database, wait_millis } => {
+                let (steps, wait) = (served.steps.clone(), Duration::from_millis(wait_millis));
+                self.calls.spawn(async move {
+                    let result = match backend.lock(wire::database(database), wait).await {
+                        Ok(lock) => {
+                            let reply = locked(&*lock);
+                            drop(steps.send(Step::Locked(number, lock)));
+                            Ok(reply)
+                        }
+                        Err(error) => Err(error.into()),
+                    };
+                    send(&replies, FromFar::Reply { number, result }).await;
+                });
+            }
+            operation => {
+                let (reads, arrived) = (Arc::clone(&self.reads), served.arrived);
+                let mut done = served.done.clone();
+                self.calls.spawn(async move {
+                    // The writer, and the semaphore, end only with the input.
+                    drop(done.wait_for(|done| *done >= arrived).await);
+                    let _permit = reads.acquire_owned().await;
+                    let result = read(&backend, operation).await;
+                    send(&replies, FromFar::Reply { number, result }).await;
+                });
+            }
+        }
+    }
+
+    async fn open(&mut self, root: u32, folder: Vec<u8>) -> Result<Reply, Failure> {
+        let mut folder = PathBuf::from(OsString::from_vec(folder));
+        if let Ok(below) = folder.strip_prefix("~") {
+            folder = self.home.join(below);
+        }
+        if !folder.is_absolute() {
+            return Err(Failure::NoCheckout);
+        }
+        let (folders, observer) = (self.folders.clone(), Arc::clone(&self.observer));
+        let opened = tokio::task::spawn_blocking(move || {
+            let spec = project_root_spec(&folder, &folders)?;
+            let place = place(&spec.root_dir.path());
+            let lock = folders.lock_path(&spec.key.place);
+            Some((LocalBackend::with_observer(spec.root_dir, lock, observer), place))
+        });
+        let opened = opened.await.map_err(|_| Failure::Io(None))?;
+        let (backend, place) = opened.ok_or(Failure::NoCheckout)?;
+        let (steps, queue) = mpsc::unbounded_channel();
+        let (done_sender, done) = watch::channel(0);
+        let writer = Writer {
+            backend: backend.clone(),
+            replies: self.replies.clone(),
+            questions: Arc::clone(&self.questions),
+            locks: HashMap::new(),
+            staged: HashMap::new(),
+            failed: None,
+            done: done_sender,
+        };
+        self.writers.spawn(writer.run(queue));
+        self.roots.insert(root, ServedRoot { backend, steps, arrived: 0, done });
+        Ok(Reply::Opened { place })
+    }
+}
+
+/// Sends a message. Once the client is gone, no message matters.
+async fn send(replies: &mpsc::Sender<FromFar>, message: FromFar) {
+    drop(replies.send(message).await);
+}
+
+fn locked(lock: &dyn RootLock) -> Reply {
+    Reply::Locked {
+        generation: lock.generation(),
+        interrupted: lock.was_interrupted(),
+        restarted: lock.machine_restarted(),
+        foreign: lock.is_foreign(),
+        completed: lock.completed().map(|change| change.0),
+    }
+}
+
+/// Returns a digest that identifies this machine; empty if it has no identity.
+fn machine() -> String {
+    let id =
+        ["/etc/machine-id", "/var/lib/dbus/machine-id"].iter().find_map(host_fs::read_small_file);
+    // The identity itself is meant to stay on the machine.
+    id.map_or_else(String::new, |id| {
+        Revision::digest(format!("lukasa remote {}", id.trim()).as_bytes()).to_string()
+    })
+}
+
+/// Returns a digest that identifies a root on this machine.
+fn place(root: &Path) -> String {
+    let mut identity = machine().into_bytes();
+    identity.push(0);
+    identity.extend_from_slice(root.as_os_str().as_encoded_bytes());
+    Revision::digest(&identity).to_string()
+}
+
+async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Failure> {
+    let malformed = |_| Failure::Malformed;
+    let paths = |texts: Vec<String>| -> Result<Vec<RelativePath>, Failure> {
+        texts.iter().map(|text| parse_path(text).map_err(malformed)).collect()
+    };
+    Ok(match operation {
+        Operation::Walk { from, max, levels } => {
+            let from = from.as_deref().map(parse_path).transpose().map_err(malformed)?;
+            let limit = |number, most| usize::try_from(number).map_or(most, |n: usize| n.min(most));
+            let max = limit(max, Extent::ALL.max);
+            let extent = Extent { max, levels: limit(levels, Extent::ALL.levels) };
+            Reply::Walk(backend.walk(from.as_ref(), extent).await?.into())
+        }
+        Operation::List { walked, known } => {
+            let freshness = if walked { Freshness::Walked } else { Freshness::Observed };
+            list_reply(&*backend.list(freshness).await?, known)
+        }
+        Operation::Count => Reply::Count(wire::number(backend.count().await?)),
+        Operation::Kind(path) => {
+            let path = parse_path(&path).map_err(malformed)?;
+            Reply::Kind(backend.kind(&path).await?.map(Into::into))
+        }
+        Operation::Read { paths: texts, max } => {
+            let max = usize::try_from(max).map_or(READ_BYTES_MAX, |max| max.min(READ_BYTES_MAX));
+            if texts.len() > READ_FILES_MAX {
+                return Err(Failure::Malformed);
+            }
+            let reads = backend.read_many(&paths(texts)?, max).await;
+            let read = |read: Result<_, BackendError>| read.map(Into::into).map_err(Into::into);
+            Reply::Read(reads.into_iter().map(read).collect())
+        }
+        Operation::LastWrite => Reply::LastWrite(backend.last_write().await.into()),
+        Operation::WriteCount => Reply::WriteCount(backend.write_count().await),
+        Operation::Exists => Reply::Exists(backend.exists().await?),
+        Operation::Holder => Reply::Holder(backend.holder().await),
+        Operation::Open { .. } | Operation::Lock { .. } | Operation::Write(_) => {
+            return Err(Failure::Malformed);
+        }
+    })
+}
+
+/// Returns a list, as changes of the known one if possible.
+fn list_reply(list: &FileList, known: Option<u64>) -> Reply {
+    let number = list.version.number();
+    let known = known.map(ListVersion::from_number);
+    if known == Some(list.version) {
+        return Reply::SameList;
+    }
+    let is_whole = list.files.len() == list.files_total && !list.incomplete;
+    if let Some(changed) = known.filter(|_| is_whole).and_then(|known| list.changed_since(known)) {
+        let stat = |path: &RelativePath| list.file(path).map(|file| file.stat.into());
+        let changes = changed.into_iter().map(|path| (path.as_str().to_owned(), stat(path)));
+        return Reply::ListChanges { number, changes: changes.collect() };
+    }
+    Reply::List {
+        number,
+        files: wire::wire_files(&list.files),
+        files_total: wire::number(list.files_total),
+        incomplete: list.incomplete,
+    }
+}
+
+/// The writer of a root, which carries out its steps one after the other.
+struct Writer {
+    backend: LocalBackend,
+    replies: mpsc::Sender<FromFar>,
+    questions: Arc<Questions>,
+    locks: HashMap<u64, Box<dyn RootLock>>,
+    staged: HashMap<u64, Result<Box<dyn Staged>, Failure>>,
+    /// The failure to mark the start of a write. Nothing is written after it until the lock is released.
+    failed: Option<Failure>,
+    /// Number of steps that were carried out.
+    done: watch::Sender<u64>,
+}
+
+impl Writer {
+    async fn run(mut self, mut steps: mpsc::UnboundedReceiver<Step>) {
+        while let Some(step) = steps.recv().await {
+            match step {
+                Step::Locked(number, lock) => drop(self.locks.insert(number, lock)),
+                Step::Call(number, step) => {
+                    let result = self.step(number, step).await;
+                    self.done.send_modify(|done| *done += 1);
+                    send(&self.replies, FromFar::Reply { number, result }).await;
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self, number: u64, step: WriteStep) -> Result<Reply, Failure> {
+        match step {
+            WriteStep::Discard { staged } => drop(self.staged.remove(&staged)),
+            WriteStep::Begin { lock } => {
+                let lock = self.locks.get_mut(&lock).ok_or(Failure::Malformed)?;
+                self.failed = lock.begin().await.err().map(Failure::from);
+            }
+            WriteStep::End { lock, completed } => {
+                let lock = self.locks.get_mut(&lock).ok_or(Failure::Malformed)?;
+                if self.failed.is_none() {
+                    lock.end(wire::completed(completed)).await?;
+                }
+            }
+            WriteStep::Unlock { lock } => {
+                self.failed = None;
+                drop(self.locks.remove(&lock));
+            }
+            step => match &self.failed {
+                Some(failure) => return Err(failure.clone()),
+                None => return self.write(number, step).await,
+            },
+        }
+        Ok(Reply::Done)
+    }
+
+    async fn write(&mut self, number: u64, step: WriteStep) -> Result<Reply, Failure> {
+        let path = |text: &str| parse_path(text).map_err(|_| Failure::Malformed);
+        match step {
+            WriteStep::Stage { path: text, bytes } => {
+                let staged = self.backend.stage(&path(&text)?, bytes.into()).await;
+                self.staged.insert(number, staged.map_err(Failure::from));
+            }
+            WriteStep::Publish { staged, modified, expect } => {
+                let mut staged = self.staged.remove(&staged).ok_or(Failure::Malformed)??;
+                if let Some(modified) = modified {
+                    let at = wire::timestamp(modified).map_err(|_| Failure::Malformed)?;
+                    staged.set_modified(at);
+                }
+                staged.publish(wire::expect(expect)).await?;
+            }
+            WriteStep::RemoveFile { path: text, expect } => {
+                self.backend.remove_file(&path(&text)?, Stamp(expect)).await?;
+            }
+            WriteStep::RemoveFolder { path: text, expect } => {
+                let expect = expect.iter().map(|(text, stamp)| Ok((path(text)?, Stamp(*stamp))));
+                let expect: Vec<_> = expect.collect::<Result<_, Failure>>()?;
+                self.backend.remove_folder(&path(&text)?, &expect).await?;
+            }
+            WriteStep::RemoveEmpty(text) => self.backend.remove_empty(&path(&text)?).await?,
+            WriteStep::Rename { from, to } => {
+                self.backend.rename(&path(&from)?, &path(&to)?).await?;
+            }
+            WriteStep::Sync(texts) => {
+                let paths: Vec<_> =
+                    texts.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
+                self.backend.sync(&paths).await?;
+            }
+            WriteStep::Sweep => {
+                let in_history = Questions::predicate(&self.questions, number, &self.replies);
+                let report = self.backend.sweep(in_history).await?;
+                let removed = wire::number(report.removed);
+                return Ok(Reply::Swept { removed, restored: report.restored });
+            }
+            WriteStep::Discard { .. }
+            | WriteStep::Begin { .. }
+            | WriteStep::End { .. }
+            | WriteStep::Unlock { .. } => return Err(Failure::Malformed),
+        }
+        Ok(Reply::Done)
+    }
+}
+
+/// The questions of sweeps that the client has not answered yet.
+#[derive(Debug, Default)]
+struct Questions {
+    next: AtomicU64,
+    state: Mutex<QuestionState>,
+}
+
+#[derive(Debug, Default)]
+struct QuestionState {
+    open: HashMap<u64, oneshot::Sender<bool>>,
+    /// Set at the end of the input.
+    is_closed: bool,
+}
+
+impl Questions {
+    /// Returns a predicate that asks the client. Without an answer nothing is removed. It blocks its thread.
+    fn predicate(
+        this: &Arc<Self>,
+        call: u64,
+        replies: &mpsc::Sender<FromFar>,
+    ) -> Arc<IsReferenced> {
+        let (questions, replies) = (Arc::clone(this), replies.clone());
+        Arc::new(move |path: &RelativePath, bytes: &[u8]| {
+            if bytes.len() > READ_BYTES_MAX {
+                return false;
+            }
+            let question = questions.next.fetch_add(1, Ordering::Relaxed);
+            let Some(answer) = questions.ask(question) else { return false };
+            let (path, bytes) = (path.as_str().to_owned(), bytes.to_vec());
+            let message = FromFar::Question { number: call, question, path, bytes };
+            replies.blocking_send(message).is_ok() && answer.blocking_recv().unwrap_or(false)
+        })
+    }
+
+    fn ask(&self, question: u64) -> Option<oneshot::Receiver<bool>> {
+        let (sender, answer) = oneshot::channel();
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return None;
+        }
+        state.open.insert(question, sender);
+        Some(answer)
+    }
+
+    fn answer(&self, question: u64, yes: bool) {
+        let asked = self.state.lock().open.remove(&question);
+        if let Some(asked) = asked {
+            // The asking thread may have ended.
+            asked.send(yes).unwrap_or_default();
+        }
+    }
+
+    fn close(&self) {
+        *self.state.lock() = QuestionState { open: HashMap::new(), is_closed: true };
+    }
+}

@@ -1,0 +1,121 @@
+//! The link to a machine: one connection for all its roots, opened when it is needed.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::session::{GreetingError, Session, Streams};
+use crate::backend::BackendError;
+
+/// Time limit for opening a connection.
+const CONNECT_WAIT: Duration = Duration::from_secs(15);
+
+/// The shortest and the longest time without a new attempt after a failed one.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
+
+/// Opens connections to the far side on a machine.
+#[async_trait]
+pub trait Connect: Debug + Send + Sync {
+    /// Starts the far side. Its greeting is not read yet.
+    async fn connect(&self) -> Result<Streams, ConnectError>;
+
+    /// Returns the reason why a far side ended without a greeting, if more is known.
+    async fn ending(&self) -> Option<ConnectError> {
+        None
+    }
+}
+
+/// The reason why there is no connection, as the end of a sentence. Models read it, so it names no path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectError(pub String);
+
+/// The link to a machine.
+#[derive(Debug)]
+pub struct Link {
+    connect: Box<dyn Connect>,
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    failure: Mutex<Option<LinkFailure>>,
+}
+
+/// The last attempt to connect, if it failed.
+#[derive(Clone, Debug)]
+struct LinkFailure {
+    reason: String,
+    retry_at: Instant,
+    delay: Duration,
+}
+
+impl Link {
+    /// Returns a link without a connection.
+    pub fn new(connect: Box<dyn Connect>) -> Arc<Self> {
+        let (session, failure) = (tokio::sync::Mutex::default(), Mutex::default());
+        Arc::new(Self { connect, session, failure })
+    }
+
+    /// Returns the reason why the machine is out of reach, until the next attempt to connect is due.
+    pub fn failure(&self) -> Option<String> {
+        let failure = self.failure.lock().clone()?;
+        (Instant::now() < failure.retry_at).then_some(failure.reason)
+    }
+
+    /// Returns the live connection, and opens one if there is none.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, BackendError> {
+        if let Some(reason) = self.failure() {
+            return Err(BackendError::Unreachable(reason));
+        }
+        let mut session = self.session.lock().await;
+        if let Some(open) = session.as_ref().filter(|session| session.is_open()) {
+            return Ok(Arc::clone(open));
+        }
+        // Another caller may have failed meanwhile.
+        if let Some(reason) = self.failure() {
+            return Err(BackendError::Unreachable(reason));
+        }
+        *session = None;
+        let opened = match tokio::time::timeout(CONNECT_WAIT, self.open()).await {
+            Ok(opened) => opened,
+            Err(_elapsed) => {
+                Err(ConnectError("the remote machine did not answer in time".to_owned()))
+            }
+        };
+        match opened {
+            Ok(opened) => {
+                *self.failure.lock() = None;
+                let opened = Arc::new(opened);
+                *session = Some(Arc::clone(&opened));
+                Ok(opened)
+            }
+            Err(ConnectError(reason)) => {
+                tracing::warn!(reason, "connecting to a remote machine failed");
+                self.note_failure(&reason);
+                Err(BackendError::Unreachable(reason))
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Session, ConnectError> {
+        let streams = self.connect.connect().await?;
+        match Session::start(streams).await {
+            Ok(session) => Ok(session),
+            Err(error @ GreetingError::OtherVersion { .. }) => Err(ConnectError(error.to_string())),
+            Err(error) => {
+                let known = self.connect.ending().await;
+                Err(known.unwrap_or_else(|| ConnectError(error.to_string())))
+            }
+        }
+    }
+
+    fn note_failure(&self, reason: &str) {
+        let mut failure = self.failure.lock();
+        let delay = failure.as_ref().map_or(RETRY_DELAYS[0], |failure| {
+            failure.delay.saturating_mul(2).min(RETRY_DELAYS[1])
+        });
+        let retry_at = Instant::now() + delay;
+        *failure = Some(LinkFailure { reason: reason.to_owned(), retry_at, delay });
+    }
+}

@@ -1,0 +1,312 @@
+//! A connection to a far side: calls with their replies, over one pair of streams.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt::{self, Debug};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{mpsc, oneshot};
+
+use super::wire::{
+    self, Call, FromFar, GREETING_BYTES_MAX, MARK, Operation, PROTOCOL, READ_BYTES_MAX, Reply,
+    ToFar, WriteStep, parse_path,
+};
+use crate::backend::{BackendError, IsReferenced};
+
+/// Time limit for the reply of a call, besides a time that the call itself waits.
+const REPLY_WAIT: Duration = Duration::from_secs(15);
+
+/// The streams of a new connection.
+pub struct Streams {
+    /// What the far side writes.
+    pub input: Box<dyn AsyncRead + Send + Unpin>,
+    /// What the far side reads.
+    pub output: Box<dyn AsyncWrite + Send + Unpin>,
+    /// A value that lives as long as the connection, such as a child process.
+    pub keep_alive: Box<dyn Any + Send>,
+}
+
+impl Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams").finish_non_exhaustive()
+    }
+}
+
+/// The reason why a far side cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GreetingError {
+    #[error("the program there ended before it answered")]
+    Ended,
+    #[error("another version of Lukasa is there: {there}, here: {}", env!("CARGO_PKG_VERSION"))]
+    OtherVersion { there: String },
+    #[error("the program there does not answer as Lukasa does")]
+    Unknown,
+    #[error("the connection failed")]
+    Io(#[from] io::Error),
+}
+
+/// A live connection. Dropping it closes it.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Differs from that of each other session of this process.
+    pub(super) number: u64,
+    shared: Arc<Shared>,
+    next_root: AtomicU32,
+}
+
+/// What the session shares with the task that reads.
+#[derive(Debug)]
+struct Shared {
+    next_call: AtomicU64,
+    state: Mutex<SessionState>,
+}
+
+#[derive(Debug)]
+struct SessionState {
+    /// None once the connection is closed.
+    frames: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    waiting: HashMap<u64, Waiting>,
+}
+
+/// A caller that waits for a reply.
+struct Waiting {
+    reply: oneshot::Sender<Result<Reply, BackendError>>,
+    /// The root of a call that acquires a lock.
+    locks_root: Option<u32>,
+    /// The predicate of a sweep.
+    in_history: Option<Arc<IsReferenced>>,
+}
+
+impl Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("locks_root", &self.locks_root).finish_non_exhaustive()
+    }
+}
+
+fn lost() -> BackendError {
+    BackendError::Unreachable("the connection to the remote machine was lost".to_owned())
+}
+
+impl Session {
+    /// Waits for the greeting of the far side, and starts the tasks that read and write.
+    pub(super) async fn start(streams: Streams) -> Result<Self, GreetingError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let Streams { input, output, keep_alive } = streams;
+        let mut input = BufReader::new(input);
+        skip_greeting(&mut input).await?;
+        match wire::read_frame(&mut input).await? {
+            Some(FromFar::Hello { protocol: PROTOCOL, .. }) => {}
+            Some(FromFar::Hello { version, .. }) => {
+                let is_plain = |c: &char| c.is_ascii_alphanumeric() || ".-+".contains(*c);
+                let there = version.chars().filter(is_plain).take(40).collect();
+                return Err(GreetingError::OtherVersion { there });
+            }
+            Some(_) => return Err(GreetingError::Unknown),
+            None => return Err(GreetingError::Ended),
+        }
+        let (frames, queue) = mpsc::unbounded_channel();
+        let state = SessionState { frames: Some(frames), waiting: HashMap::new() };
+        let shared = Arc::new(Shared { next_call: AtomicU64::new(1), state: Mutex::new(state) });
+        tokio::spawn(write_frames(output, queue, Arc::clone(&shared)));
+        tokio::spawn(read_messages(input, Arc::clone(&shared), keep_alive));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { number, shared, next_root: AtomicU32::new(1) })
+    }
+
+    /// Returns a number for a root to open.
+    pub(super) fn new_root(&self) -> u32 {
+        self.next_root.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.shared.state.lock().frames.is_some()
+    }
+
+    /// Sends a step of a write without waiting for its result. Returns its number.
+    pub(super) fn send(&self, root: u32, step: WriteStep) -> Result<u64, BackendError> {
+        let number = self.shared.next_call.fetch_add(1, Ordering::Relaxed);
+        let call = Call { root, operation: Operation::Write(step) };
+        self.shared.send(&ToFar::Call { number, call })?;
+        Ok(number)
+    }
+
+    /// Makes a call and waits for its reply.
+    pub(super) async fn call(
+        &self,
+        root: u32,
+        operation: Operation,
+    ) -> Result<Reply, BackendError> {
+        Ok(self.call_with(root, operation, None).await?.1)
+    }
+
+    /// Makes a call, and answers questions of the far side meanwhile. Returns its number, too.
+    pub(super) async fn call_with(
+        &self,
+        root: u32,
+        operation: Operation,
+        in_history: Option<Arc<IsReferenced>>,
+    ) -> Result<(u64, Reply), BackendError> {
+        let mut wait = REPLY_WAIT;
+        let mut locks_root = None;
+        if let Operation::Lock { wait_millis, .. } = &operation {
+            wait += Duration::from_millis(*wait_millis);
+            locks_root = Some(root);
+        }
+        let number = self.shared.next_call.fetch_add(1, Ordering::Relaxed);
+        let (reply, receiver) = oneshot::channel();
+        {
+            let mut state = self.shared.state.lock();
+            if state.frames.is_none() {
+                return Err(lost());
+            }
+            state.waiting.insert(number, Waiting { reply, locks_root, in_history });
+        }
+        if let Err(error) =
+            self.shared.send(&ToFar::Call { number, call: Call { root, operation } })
+        {
+            self.shared.state.lock().waiting.remove(&number);
+            return Err(error);
+        }
+        match tokio::time::timeout(wait, receiver).await {
+            Ok(Ok(reply)) => Ok((number, reply?)),
+            Ok(Err(_closed)) => Err(lost()),
+            Err(_elapsed) => {
+                tracing::warn!("the remote machine did not answer in time");
+                self.close();
+                Err(lost())
+            }
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.shared.close();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn send(&self, message: &ToFar) -> Result<(), BackendError> {
+        let frame = wire::frame(message)?;
+        let state = self.state.lock();
+        let sent = state.frames.as_ref().is_some_and(|frames| frames.send(frame).is_ok());
+        if sent { Ok(()) } else { Err(lost()) }
+    }
+
+    fn close(&self) {
+        let waiting = {
+            let mut state = self.state.lock();
+            // The task that writes ends, and the far side finds the end of its input.
+            state.frames = None;
+            std::mem::take(&mut state.waiting)
+        };
+        for (_, waiting) in waiting {
+            drop(waiting.reply.send(Err(lost())));
+        }
+    }
+
+    fn receive(&self, message: FromFar) -> Result<(), wire::Malformed> {
+        match message {
+            FromFar::Hello { .. } => return Err(wire::Malformed),
+            FromFar::Reply { number, result } => {
+                let waiting = self.state.lock().waiting.remove(&number);
+                // Nobody waits for most steps of a write.
+                let Some(waiting) = waiting else { return Ok(()) };
+                let is_locked = matches!(result, Ok(Reply::Locked { .. }));
+                let is_abandoned = waiting.reply.send(result.map_err(Into::into)).is_err();
+                if let Some(root) = waiting.locks_root.filter(|_| is_abandoned && is_locked) {
+                    let call = Call {
+                        root,
+                        operation: Operation::Write(WriteStep::Unlock { lock: number }),
+                    };
+                    let unlock = self.next_call.fetch_add(1, Ordering::Relaxed);
+                    drop(self.send(&ToFar::Call { number: unlock, call }));
+                }
+            }
+            FromFar::Question { number, question, path, bytes } => {
+                let path = parse_path(&path)?;
+                if bytes.len() > READ_BYTES_MAX {
+                    return Err(wire::Malformed);
+                }
+                let in_history = {
+                    let state = self.state.lock();
+                    state.waiting.get(&number).and_then(|waiting| waiting.in_history.clone())
+                };
+                let yes = in_history.is_some_and(|in_history| in_history(&path, &bytes));
+                drop(self.send(&ToFar::Answer { question, yes }));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads up to the mark.
+async fn skip_greeting(input: &mut (impl AsyncRead + Unpin)) -> Result<(), GreetingError> {
+    // A line break before the mark may be missing.
+    let mut line = vec![b'\n'];
+    for _ in 0..GREETING_BYTES_MAX {
+        match input.read_u8().await {
+            Ok(byte) => line.push(byte),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(GreetingError::Ended);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if line.ends_with(MARK) {
+            return Ok(());
+        }
+    }
+    Err(GreetingError::Unknown)
+}
+
+async fn write_frames(
+    mut output: Box<dyn AsyncWrite + Send + Unpin>,
+    mut queue: mpsc::UnboundedReceiver<Vec<u8>>,
+    shared: Arc<Shared>,
+) {
+    while let Some(frame) = queue.recv().await {
+        let written = async {
+            output.write_all(&frame).await?;
+            output.flush().await
+        };
+        if let Err(error) = written.await {
+            tracing::debug!(%error, "writing to the remote machine failed");
+            break;
+        }
+    }
+    shared.close();
+    // A failed shutdown of a broken stream changes nothing.
+    drop(output.shutdown().await);
+}
+
+async fn read_messages(
+    mut input: impl AsyncRead + Unpin,
+    shared: Arc<Shared>,
+    keep_alive: Box<dyn Any + Send>,
+) {
+    loop {
+        let message = match wire::read_frame::<FromFar>(&mut input).await {
+            Ok(Some(message)) => message,
+            Ok(None) => break,
+            Err(error) => {
+                tracing::warn!(%error, "reading from the remote machine failed");
+                break;
+            }
+        };
+        if shared.receive(message).is_err() {
+            tracing::warn!("the remote machine broke the protocol; the connection is closed");
+            break;
+        }
+    }
+    shared.close();
+    drop(keep_alive);
+}
