@@ -80,8 +80,8 @@ fn load(files: &ContextFiles, fixture: &Fixture, times: &mut Times) -> anyhow::R
 }
 
 fn context_files(fixture: &Fixture, folder: &Path) -> ContextFiles {
-    let project_dir = Some(folder.to_owned());
-    let binding = BindingRequest { project_dir, ..BindingRequest::default() };
+    let project = Some(folder.to_owned().into());
+    let binding = BindingRequest { project, ..BindingRequest::default() };
     let workspace = Workspace::new(folder.to_owned(), binding);
     fixture.engine().context_files(&workspace, Caller::person("bench"))
 }

@@ -60,6 +60,8 @@ pub(crate) struct App {
     pub(crate) features: FeatureConfig,
     /// The settings of task runners.
     pub(crate) runners: RunnerConfig,
+    /// The settings file.
+    pub(crate) settings: ParsedSettings,
     /// The roots that the flags select.
     pub(crate) binding: BindingRequest,
 }
@@ -131,6 +133,7 @@ struct AppParts {
     engine: Engine,
     features: FeatureConfig,
     runners: RunnerConfig,
+    settings: ParsedSettings,
     pager: Option<Pager>,
 }
 
@@ -139,8 +142,8 @@ impl App {
     /// through which the caller prints it.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
         match AppParts::with(&globals, Engine::open) {
-            Ok(AppParts { folders, binding, engine, features, runners, pager }) => {
-                if binding.project_dir.is_none() && binding.flat.is_none() {
+            Ok(AppParts { folders, binding, engine, features, runners, settings, pager }) => {
+                if binding.project.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
                 }
                 Ok(Self {
@@ -151,6 +154,7 @@ impl App {
                     engine,
                     features,
                     runners,
+                    settings,
                     binding,
                 })
             }
@@ -239,7 +243,8 @@ impl AppParts {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
         })?;
         let pager = if globals.no_pager { None } else { pager() };
-        Ok(Self { folders, binding, engine, features, runners: settings.runners(), pager })
+        let runners = settings.runners();
+        Ok(Self { folders, binding, engine, features, runners, settings, pager })
     }
 }
 
@@ -267,13 +272,13 @@ fn unknown_rule(error: &UnknownRule) -> Failure {
 }
 
 fn workspace(binding: &BindingRequest) -> Workspace {
-    Workspace::new(binding.project_dir.clone().unwrap_or_default(), binding.clone())
+    Workspace::new(binding.project.clone().unwrap_or_default(), binding.clone())
 }
 
 /// Returns the workspace of a folder, by its real path.
 pub(crate) fn workspace_of(folder: PathBuf, project_root: ProjectRoot) -> Workspace {
     let binding = BindingRequest {
-        project_dir: Some(folder.clone()),
+        project: Some(folder.clone().into()),
         project_root,
         workspace: WorkspaceChoice::Checkout,
         ..BindingRequest::default()
@@ -416,13 +421,15 @@ fn binding(
         Some(Ok(id)) => WorkspaceChoice::Id(id),
         None => WorkspaceChoice::Checkout,
     };
-    let project_dir = match &globals.project {
+    let project = match &globals.project {
         _ if globals.agent_folder == AgentFolder::NoProject => None,
-        Some(folder) => {
+        Some(folder) => Some(if let Some(remote) = settings.remote_folder(folder)? {
+            remote.into()
+        } else {
             let real = files::real_path(&absolute(folder));
-            Some(real.map_err(|error| Failure::file("use the project folder", folder, &error))?)
-        }
-        None => current.map(Path::to_owned),
+            real.map_err(|error| Failure::file("use the project folder", folder, &error))?.into()
+        }),
+        None => current.map(|current| current.to_owned().into()),
     };
     let project_root = match globals.project_root.or(settings.project_root()) {
         None | Some(ProjectPlace::Repo) => ProjectRoot::Repo,
@@ -432,7 +439,7 @@ fn binding(
     if let Some(folder) = flat.as_ref().filter(|path| files::is_not_folder(path)) {
         return Err(Failure::usage(format!("--flat: `{}` is not a folder", folder.display())));
     }
-    Ok(BindingRequest { project_dir, project_root, workspace, flat, ..BindingRequest::default() })
+    Ok(BindingRequest { project, project_root, workspace, flat, ..BindingRequest::default() })
 }
 
 /// Returns the user's editor as a shell command, if one is set.

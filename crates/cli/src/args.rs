@@ -16,6 +16,7 @@ mod models;
 mod overview;
 mod pending;
 mod reference;
+mod remote;
 mod serve;
 mod service;
 mod tasks;
@@ -31,6 +32,7 @@ pub(crate) use models::{ModelsArgs, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{PendingAction, PendingArgs, ProposalSelection};
 pub(crate) use reference::{Reference, ReferenceTopic};
+pub(crate) use remote::{Backend, Remote, RemoteAction};
 pub(crate) use serve::{DEFAULT_PORT, Events, HttpAccess, RunnerKind, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
@@ -70,7 +72,7 @@ pub(crate) enum AgentFolder {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Location")]
 pub(crate) struct Globals {
-    /// Use the project that contains DIR
+    /// Use the project that contains DIR, which may be `ssh://HOST/PATH`
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
 
@@ -189,6 +191,9 @@ pub(crate) enum Command {
     Serve(Serve),
     Service(Service),
     Encoder(Encoder),
+    Remote(Remote),
+    #[command(hide = true)]
+    Backend(Backend),
     Token(Token),
     Events(Events),
     Mcp(Mcp),

@@ -41,6 +41,7 @@ pub(crate) mod origin;
 pub(crate) mod pending;
 mod recall;
 pub(crate) mod reference;
+mod remote;
 mod runs;
 mod save;
 pub(crate) mod serve;
@@ -98,6 +99,8 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         | Command::Serve(_)
         | Command::Service(_)
         | Command::Encoder(_)
+        | Command::Remote(_)
+        | Command::Backend(_)
         | Command::Token(_)
         | Command::Events(_)
         | Command::Mcp(_)
@@ -160,6 +163,8 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Serve(args) => serve::run(app, &args).await,
         Command::Service(args) => service::run(app, &args),
         Command::Encoder(args) => encoder::run(app, &args).await,
+        Command::Remote(args) => remote::run(app, &args).await,
+        Command::Backend(_) => remote::serve(app).await,
         Command::Token(_) => token::run(app),
         Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,

@@ -16,7 +16,7 @@ use memory::screen::Policy;
 use model::EmbeddingEndpoint;
 use state::Retention;
 use store::clock::SystemClock;
-use store::{BaseFolders, ContextSettings, StoreSettings};
+use store::{BaseFolders, ContextSettings, SshSettings, StoreSettings};
 
 use crate::lane::DreamSchedule;
 use crate::models::AgentModels;
@@ -58,6 +58,8 @@ pub struct Config {
     pub features: Features,
     /// Features per workspace, by workspace id. They can only switch features off.
     pub workspace_features: BTreeMap<String, Features>,
+    /// Settings for reaching other machines.
+    pub ssh: SshSettings,
     /// Policies of screening rules and families, by their ids.
     pub screening: BTreeMap<String, Policy>,
     /// Digests of values that the user allowed although a rule objects to them.
@@ -88,7 +90,7 @@ impl Embeddings {
 impl Config {
     /// Returns the defaults for these folders.
     pub fn new(folders: BaseFolders) -> Self {
-        let StoreSettings { files_max, retention, memory_list } = StoreSettings::default();
+        let StoreSettings { files_max, retention, memory_list, ssh } = StoreSettings::default();
         Self {
             context: ContextSettings::new(folders.data.clone()),
             encoder: folders.data.join(ENCODER_FILE),
@@ -100,6 +102,7 @@ impl Config {
             dream: None,
             review: ReviewSettings::default(),
             memory_list,
+            ssh,
             imports: ImportStyle::default(),
             embeddings: None,
             models: AgentModels::default(),

@@ -21,8 +21,8 @@ use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
 use state::{SqliteState, StateError, StateRepair, TaskStore as _};
 use store::{
     BaseFolders, Binding, BindingRequest, CacheDir, CacheDirLimits, Caller, ChangeEvent,
-    ContextCache, ContextFiles, ContextSettings, LoadSkipReason, Memories, MemoryEntry, Store,
-    StoreError, StoreSettings, TrustedFolders, Unreviewed,
+    ContextCache, ContextFiles, ContextSettings, LoadSkipReason, Memories, MemoryEntry,
+    RemoteFolder, Store, StoreError, StoreSettings, TrustedFolders, Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -113,6 +113,7 @@ impl Engine {
             files_max: config.files_max,
             retention: config.retention,
             memory_list: config.memory_list,
+            ssh: config.ssh.clone(),
         };
         let store = Store::new(
             Arc::<SqliteState>::clone(&state),
@@ -173,6 +174,12 @@ impl Engine {
         memories.with_features(self.switches.for_request(request))
     }
 
+    /// Forgets the identity of the folder at an address, so that another one is accepted there. Returns whether it had
+    /// one. Takes effect with the next connection.
+    pub fn forget_remote(&self, folder: &RemoteFolder) -> std::io::Result<bool> {
+        self.store.forget_remote(folder)
+    }
+
     /// Returns the switches that say which features are on.
     pub const fn switches(&self) -> &FeatureSwitches {
         &self.switches
@@ -181,7 +188,8 @@ impl Engine {
     /// Returns the context files for the folder of a workspace, with the access of `caller`.
     pub fn context_files(&self, workspace: &Workspace, caller: Caller) -> ContextFiles {
         let (folders, settings) = (self.folders.clone(), Arc::clone(&self.context));
-        let cwd = workspace.cwd.clone();
+        // A folder of another machine has no context files yet. The empty path names no folder.
+        let cwd = workspace.cwd.local().unwrap_or(Path::new("")).to_owned();
         let files = ContextFiles::new(folders, settings, self.screen.clone(), cwd, caller)
             .with_cache(Arc::clone(&self.context_cache))
             .with_features(self.switches.for_workspace(workspace));

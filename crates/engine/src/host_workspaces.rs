@@ -152,7 +152,7 @@ impl Engine {
         if let Some(checkout) = self.folders.checkout_of(id) {
             ids.extend([ProjectRoot::Repo, ProjectRoot::Host].map(|project_root| {
                 let binding = BindingRequest {
-                    project_dir: Some(checkout.clone()),
+                    project: Some(checkout.clone().into()),
                     project_root,
                     workspace: WorkspaceChoice::Checkout,
                     ..BindingRequest::default()

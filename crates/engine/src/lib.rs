@@ -142,10 +142,10 @@ pub use store::{
     ContextFiles, ContextListing, ContextScope, ContextSettings, Depth, Draft, DraftEdit, DryRun,
     FileDiff, Health, HealthFinding, HealthFindingKind, InvalidWorkspaceId, Listing, LoadOptions,
     LoadScope, LoadSkipReason, Memories, MemoryEntry, MemoryText, MountState, OutsideReadFlag,
-    PendingReview, Precondition, ProjectRoot, ProposalStatusEvent, RepairReport, RootHealth,
-    SavedContextFile, SavedMemory, SkippedContextSource, StoreError, TextOrigin, TrustError,
-    TrustedFolders, UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch, WorkspaceChoice,
-    WorkspaceId,
+    PendingReview, Precondition, ProjectFolder, ProjectRoot, ProposalStatusEvent, RemoteFolder,
+    RemoteHost, RepairReport, RootHealth, SavedContextFile, SavedMemory, SkippedContextSource,
+    SshSettings, StoreError, TextOrigin, TrustError, TrustedFolders, UndoConflict, UndoReport,
+    UndoTarget, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
     BadClientId, BadTaskId, ClientId, CuratorRequest, Requester, Status, Task, TaskDetails,

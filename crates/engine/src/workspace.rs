@@ -4,13 +4,14 @@
 //! The id of a workspace is the same in every process, so that processes agree on lanes and locks.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use memory::document::Revision;
 use memory::feature::Features;
 use store::{
-    BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug, real_path,
+    BindingRequest, Checkout, ProjectFolder, ProjectRoot, WorkspaceChoice, WorkspaceId,
+    folder_slug, real_path,
 };
 
 /// Number of hex digits of the digest in an id.
@@ -22,7 +23,7 @@ pub struct Workspace {
     /// Its id, the same in every process: a readable word and a digest of its binding.
     pub id: String,
     /// The folder.
-    pub cwd: PathBuf,
+    pub cwd: ProjectFolder,
     /// The binding of its memories.
     pub binding: BindingRequest,
     /// Whether it is the workspace that a daemon was started for.
@@ -34,11 +35,12 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Returns the workspace of a folder, with memory on. `cwd` must be free of links. The
+    /// Returns the workspace of a folder, with memory on. A local `cwd` must be free of links. The
     /// workspace is trusted because the user works in it.
     ///
     /// All folders of a checkout are the same workspace, as long as the same memories are bound.
-    pub fn new(cwd: PathBuf, binding: BindingRequest) -> Self {
+    pub fn new(cwd: impl Into<ProjectFolder>, binding: BindingRequest) -> Self {
+        let cwd = cwd.into();
         let id = id(&cwd, &binding);
         Self { id, cwd, binding, primary: false, trusted: true, memory_enabled: true }
     }
@@ -46,7 +48,11 @@ impl Workspace {
     /// Returns the workspace of a binding, with links in its folder resolved. Without a folder,
     /// only the user's own memories are bound.
     pub fn from_binding(binding: BindingRequest) -> Self {
-        let folder = binding.project_dir.as_deref().map(real_path).unwrap_or_default();
+        let folder = match &binding.project {
+            Some(ProjectFolder::Local(folder)) => ProjectFolder::Local(real_path(folder)),
+            Some(remote) => remote.clone(),
+            None => ProjectFolder::default(),
+        };
         Self::new(folder, binding)
     }
 
@@ -56,7 +62,7 @@ impl Workspace {
         match &self.binding.workspace {
             WorkspaceChoice::Id(id) => Some(id.clone()),
             WorkspaceChoice::Checkout if self.binding.flat.is_none() => {
-                Some(Checkout::find(self.binding.project_dir.as_deref()?)?.workspace())
+                self.binding.checkout_workspace()
             }
             WorkspaceChoice::Checkout | WorkspaceChoice::None => None,
         }
@@ -65,12 +71,16 @@ impl Workspace {
 
 /// Returns a readable name with a digest that distinguishes workspaces. Two workspaces with one id
 /// have the same memories, so either may run the tasks of the other.
-fn id(cwd: &Path, binding: &BindingRequest) -> String {
-    let BindingRequest { project_dir, project_root, workspace, flat, read_only, no_project: _ } =
+fn id(cwd: &ProjectFolder, binding: &BindingRequest) -> String {
+    let BindingRequest { project, project_root, workspace, flat, read_only, no_project: _ } =
         binding;
-    let start = flat.as_deref().or(project_dir.as_deref()).unwrap_or(cwd);
-    let checkout = if flat.is_none() { Checkout::find(start) } else { None };
-    let folder = checkout.map_or_else(|| start.to_owned(), |checkout| checkout.root);
+    let folder = match (flat, project.as_ref().unwrap_or(cwd)) {
+        (Some(flat), _) => flat.clone(),
+        (None, ProjectFolder::Local(start)) => {
+            Checkout::find(start).map_or_else(|| start.clone(), |checkout| checkout.root)
+        }
+        (None, ProjectFolder::Remote(folder)) => PathBuf::from(folder.to_string()),
+    };
     let mut identity = folder.as_os_str().as_encoded_bytes().to_vec();
     let mut append = |part: &[u8]| {
         identity.push(0);
@@ -127,17 +137,19 @@ impl FeatureSwitches {
         if self.per_workspace.is_empty() {
             return self.global;
         }
-        let folder = request.project_dir.clone().unwrap_or_default();
+        let folder = request.project.clone().unwrap_or_default();
         self.for_workspace(&Workspace::new(folder, request.clone()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn binding_of(folder: &Path) -> BindingRequest {
-        BindingRequest { project_dir: Some(folder.to_owned()), ..BindingRequest::default() }
+        BindingRequest { project: Some(folder.to_owned().into()), ..BindingRequest::default() }
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Lukasa {
         Workspace::new(
             self,
             BindingRequest {
-                project_dir: Some(folder),
+                project: Some(folder.into()),
                 workspace: engine::WorkspaceChoice::Checkout,
                 ..BindingRequest::default()
             },

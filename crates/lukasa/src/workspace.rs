@@ -109,8 +109,9 @@ impl Workspace {
     }
 
     fn project(&self) -> Result<PathBuf> {
-        let folder = self.binding.project_dir.clone().ok_or(ErrorCause::NoProject)?;
-        Ok(engine::Checkout::find(&folder).map_or(folder, |checkout| checkout.root))
+        let folder = self.binding.local_project().ok_or(ErrorCause::NoProject)?;
+        let checkout = engine::Checkout::find(folder);
+        Ok(checkout.map_or_else(|| folder.to_owned(), |checkout| checkout.root))
     }
 }
 

@@ -98,14 +98,14 @@ pub struct StageReview {
     pub messages: Vec<(String, String)>,
 }
 
-/// A workspace of the daemon. Paths are in the encoding of the system.
+/// A workspace of the daemon. Paths of this machine are in the encoding of the system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StageWorkspace {
     /// The working folder.
-    pub cwd: OsString,
+    pub cwd: StageFolder,
     /// The checkout, or a folder in it.
-    pub project_dir: Option<OsString>,
+    pub project: Option<StageFolder>,
     /// The reason why there is no project.
     pub no_project: Option<String>,
     /// Whether the project's memories lie on this host rather than in the checkout.
@@ -118,6 +118,16 @@ pub struct StageWorkspace {
     pub flat: Option<OsString>,
     /// Whether all writes are refused.
     pub read_only: bool,
+}
+
+/// A folder of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StageFolder {
+    /// A folder of this machine.
+    Local(OsString),
+    /// The address of a folder on another machine.
+    Remote(String),
 }
 
 /// A child's answer to a staged call, beside the fields of a result.

@@ -19,6 +19,7 @@ use state::private_files::create_private_folder;
 use crate::backend::local::{Privacy, RootDir};
 use crate::checkout_record::CheckoutRecord;
 use crate::host_fs;
+use crate::remote_folder::RemoteFolder;
 
 /// The base folders of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,11 +113,66 @@ pub enum WorkspaceChoice {
     Id(WorkspaceId),
 }
 
+/// The folder of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProjectFolder {
+    /// A folder of this machine.
+    Local(PathBuf),
+    /// A folder of another machine.
+    Remote(RemoteFolder),
+}
+
+impl ProjectFolder {
+    /// Returns the folder, if it is on this machine.
+    pub fn local(&self) -> Option<&Path> {
+        match self {
+            Self::Local(folder) => Some(folder),
+            Self::Remote(_) => None,
+        }
+    }
+
+    /// Checks whether a path or an address names this folder.
+    pub fn is_named(&self, text: &str) -> bool {
+        match self {
+            Self::Local(folder) => folder == Path::new(text),
+            Self::Remote(folder) => text.parse().is_ok_and(|named: RemoteFolder| named == *folder),
+        }
+    }
+}
+
+impl From<PathBuf> for ProjectFolder {
+    fn from(folder: PathBuf) -> Self {
+        Self::Local(folder)
+    }
+}
+
+impl From<RemoteFolder> for ProjectFolder {
+    fn from(folder: RemoteFolder) -> Self {
+        Self::Remote(folder)
+    }
+}
+
+/// The empty path, which names no folder.
+impl Default for ProjectFolder {
+    fn default() -> Self {
+        Self::Local(PathBuf::new())
+    }
+}
+
+impl fmt::Display for ProjectFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(folder) => folder.display().fmt(f),
+            Self::Remote(folder) => folder.fmt(f),
+        }
+    }
+}
+
 /// A host's description of the folder and scopes that it works with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingRequest {
     /// The checkout, or any folder in it.
-    pub project_dir: Option<PathBuf>,
+    pub project: Option<ProjectFolder>,
     /// Reason why there is no project, as the end of a sentence, if more is known than that none was named.
     pub no_project: Option<String>,
     /// Location of the project's memories.
@@ -127,6 +183,26 @@ pub struct BindingRequest {
     pub flat: Option<PathBuf>,
     /// Whether the binding is read-only.
     pub read_only: bool,
+}
+
+impl BindingRequest {
+    /// Returns the folder of the project, if it is on this machine.
+    pub fn local_project(&self) -> Option<&Path> {
+        self.project.as_ref()?.local()
+    }
+
+    /// Returns the checkout of the project, if it is on this machine.
+    pub fn checkout(&self) -> Option<Checkout> {
+        Checkout::find(self.local_project()?)
+    }
+
+    /// Returns the id of the workspace that belongs to the checkout.
+    pub fn checkout_workspace(&self) -> Option<WorkspaceId> {
+        match self.project.as_ref()? {
+            ProjectFolder::Local(folder) => Some(Checkout::find(folder)?.workspace()),
+            ProjectFolder::Remote(folder) => Some(WorkspaceId(folder.key())),
+        }
+    }
 }
 
 /// A checkout of a project on disk.
@@ -229,11 +305,19 @@ pub(crate) fn digest(path: &Path) -> String {
 #[derive(Debug)]
 pub(crate) struct RootSpec {
     pub(crate) key: RootKey,
-    pub(crate) root_dir: RootDir,
+    pub(crate) files: RootFiles,
     /// Whether the root may carry a generated `MEMORY.md`.
     pub(crate) may_generate_list: bool,
     /// The record of the checkout that a workspace belongs to.
     pub(crate) checkout: Option<CheckoutRecord>,
+}
+
+/// The place of a root's files.
+#[derive(Debug)]
+pub(crate) enum RootFiles {
+    Local(RootDir),
+    /// In the checkout of another machine.
+    Remote(RemoteFolder),
 }
 
 /// One mount of a binding.
@@ -258,10 +342,14 @@ impl Binding {
         let (layout, mounts) = if let Some(folder) = &request.flat {
             (Layout::Flat, vec![flat(folder)])
         } else {
-            let checkout = request.project_dir.as_deref().and_then(Checkout::find);
-            let reason = request.no_project.as_deref();
-            let workspace = workspace(&request.workspace, checkout.as_ref(), reason, folders);
-            let project = project(request.project_root, checkout, reason, folders);
+            let checkout = request.checkout();
+            let workspace = workspace(request, checkout.as_ref(), folders);
+            let project = if let Some(ProjectFolder::Remote(folder)) = &request.project {
+                remote_project(request.project_root, folder, folders)
+            } else {
+                let reason = request.no_project.as_deref();
+                project(request.project_root, checkout, reason, folders)
+            };
             (Layout::Scoped, vec![global(folders), project, workspace])
         };
         let mounts = dedup_roots(mounts);
@@ -289,7 +377,7 @@ fn root_spec(identity: String, root_dir: RootDir, may_have_list: bool) -> RootSp
     let place = digest(&root_dir.resolved_base(resolve_links));
     RootSpec {
         key: RootKey { identity, place },
-        root_dir,
+        files: RootFiles::Local(root_dir),
         may_generate_list: may_have_list,
         checkout: None,
     }
@@ -328,15 +416,44 @@ fn project(
         let reason = reason.unwrap_or("no project is associated with this session").to_owned();
         return MountSpec { mount, root: Err(reason) };
     };
-    let identity = format!("project:{}", checkout.identity);
-    let (root_dir, may_have_list) = match project_root {
-        ProjectRoot::Repo => (RootDir::new(checkout.root, &PROJECT_FOLDER, Privacy::Shared), false),
-        ProjectRoot::Host => {
-            let names = ["projects", &checkout.identity, "memory"];
-            (RootDir::new(folders.data.clone(), &names, Privacy::Private), true)
+    let root = match project_root {
+        ProjectRoot::Repo => {
+            let root_dir = RootDir::new(checkout.root, &PROJECT_FOLDER, Privacy::Shared);
+            root_spec(format!("project:{}", checkout.identity), root_dir, false)
         }
+        ProjectRoot::Host => project_on_host(&checkout.identity, folders),
     };
-    MountSpec { mount, root: Ok(root_spec(identity, root_dir, may_have_list)) }
+    MountSpec { mount, root: Ok(root) }
+}
+
+/// Returns the root of a project whose memories are beside the global ones.
+fn project_on_host(identity: &str, folders: &BaseFolders) -> RootSpec {
+    let root_dir =
+        RootDir::new(folders.data.clone(), &["projects", identity, "memory"], Privacy::Private);
+    root_spec(format!("project:{identity}"), root_dir, true)
+}
+
+/// Returns the place of a folder on another machine, which its address decides.
+pub(crate) fn remote_place(folder: &RemoteFolder) -> String {
+    digest(Path::new(&folder.to_string()))
+}
+
+fn remote_project(
+    project_root: ProjectRoot,
+    folder: &RemoteFolder,
+    folders: &BaseFolders,
+) -> MountSpec {
+    let identity = folder.key();
+    let root = match project_root {
+        ProjectRoot::Host => project_on_host(&identity, folders),
+        ProjectRoot::Repo => RootSpec {
+            key: RootKey { identity: format!("project:{identity}"), place: remote_place(folder) },
+            files: RootFiles::Remote(folder.clone()),
+            may_generate_list: false,
+            checkout: None,
+        },
+    };
+    MountSpec { mount: Mount::Scope(Scope::Project), root: Ok(root) }
 }
 
 /// Returns the root in the checkout that contains a folder, for a client on another machine.
@@ -345,19 +462,22 @@ pub(crate) fn project_root_spec(folder: &Path, folders: &BaseFolders) -> Option<
 }
 
 fn workspace(
-    choice: &WorkspaceChoice,
+    request: &BindingRequest,
     checkout: Option<&Checkout>,
-    no_project: Option<&str>,
     folders: &BaseFolders,
 ) -> MountSpec {
     let mount = Mount::Scope(Scope::Workspace);
-    let (id, recorded_checkout) = match choice {
+    let (id, recorded_checkout) = match &request.workspace {
         WorkspaceChoice::Id(id) => (Some(id.clone()), None),
-        WorkspaceChoice::Checkout => (checkout.map(Checkout::workspace), checkout),
+        WorkspaceChoice::Checkout => match checkout {
+            Some(checkout) => (Some(checkout.workspace()), Some(checkout)),
+            None => (request.checkout_workspace(), None),
+        },
         WorkspaceChoice::None => (None, None),
     };
     let Some(id) = id else {
-        let reason = no_project.filter(|_| *choice == WorkspaceChoice::Checkout);
+        let reason = request.no_project.as_deref();
+        let reason = reason.filter(|_| request.workspace == WorkspaceChoice::Checkout);
         let reason = reason.unwrap_or("no workspace is associated with this session").to_owned();
         return MountSpec { mount, root: Err(reason) };
     };

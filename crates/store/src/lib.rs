@@ -9,6 +9,7 @@
 //! detected and recorded, and is never overwritten unseen.
 
 mod binding;
+mod remote_folder;
 
 mod memories;
 
@@ -71,8 +72,9 @@ pub mod backend;
 
 pub mod clock;
 
+pub use backend::remote::SshSettings;
 pub use binding::{
-    BaseFolders, Binding, BindingRequest, Checkout, InvalidWorkspaceId, ProjectRoot,
+    BaseFolders, Binding, BindingRequest, Checkout, InvalidWorkspaceId, ProjectFolder, ProjectRoot,
     WorkspaceChoice, WorkspaceId, folder_slug, resolve_links as real_path,
 };
 pub use cache_dir::{CacheDir, CacheDirLimits};
@@ -93,6 +95,7 @@ pub use memories::{
     SavedMemory, ScannedMemory,
 };
 pub use memory_list::MEMORY_LIST;
+pub use remote_folder::{InvalidRemoteFolder, RemoteFolder, RemoteHost};
 pub use store::{ChangeEvent, PinEvent, ProposalStatusEvent, Store, StoreSettings};
 pub use unreviewed::{PendingReview, Unreviewed};
 pub use watch::Watch;

@@ -5,6 +5,7 @@
 //! `view`, writes in `apply` and `draft`, undo in `history`, and review in `unreviewed`.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,10 +22,13 @@ use memory::screen::{UnknownRule, rule_or_family};
 use memory::usage::Usage;
 
 use crate::backend::local::LocalBackend;
+use crate::backend::remote::RemoteBackend;
 use crate::backend::{Backend, Freshness, ListVersion, Stamp};
-use crate::binding::{Binding, RootSpec};
+use crate::binding::{Binding, RootFiles, RootSpec, remote_place};
 use crate::caller::Caller;
 use crate::error::StoreError;
+use crate::host_fs;
+use crate::remote_folder::RemoteFolder;
 use crate::root::Root;
 use crate::store::Store;
 
@@ -147,6 +151,9 @@ pub struct MountState {
     pub files_max: usize,
 }
 
+/// The folder in the state with the identities of remote folders.
+const REMOTES_FOLDER: &str = "remotes";
+
 impl Store {
     /// Returns the memories of `binding`, as `caller` may use them.
     pub fn memories(self: &Arc<Self>, binding: Binding, caller: Caller) -> Memories {
@@ -158,7 +165,7 @@ impl Store {
             // Roots in a checkout and flat roots never carry a generated index.
             let in_checkout = mount != Mount::Flat
                 && spec.root.as_ref().is_ok_and(|root| !root.may_generate_list);
-            let root = spec.root.map(|root| self.local_root(mount, root));
+            let root = spec.root.and_then(|root| self.open_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });
         self.bind(binding.layout, mounts.collect(), caller)
@@ -169,19 +176,50 @@ impl Store {
         Memories { store, layout, mounts, caller, allowed_rules: Vec::new(), features }
     }
 
-    /// Returns the root for a spec. All callers in this process share it.
-    fn local_root(&self, mount: Mount, spec: RootSpec) -> Arc<Root> {
+    /// Returns the root for a spec, or the reason why its machine is out of reach. All callers in this process share it.
+    fn open_root(&self, mount: Mount, spec: RootSpec) -> Result<Arc<Root>, String> {
+        if let RootFiles::Remote(folder) = &spec.files
+            && let Some(reason) = self.link(folder.host()).failure()
+        {
+            return Err(reason);
+        }
         let mut roots = self.roots.lock();
         let root = roots.entry(spec.key.clone()).or_insert_with(|| {
-            let lock = self.folders.lock_path(&spec.key.place);
             let has_list = spec.may_generate_list && self.settings.memory_list;
-            let observer = Arc::clone(&self.observer);
-            let backend = Arc::new(LocalBackend::with_observer(spec.root_dir, lock, observer));
+            let backend = self.backend(spec.files, &spec.key.place);
             Arc::new(
                 Root::new(mount, spec.key, backend, has_list).with_checkout_record(spec.checkout),
             )
         });
-        Arc::clone(root)
+        Ok(Arc::clone(root))
+    }
+
+    /// Forgets the identity of the folder at an address, so that another one is accepted there. Returns whether it had
+    /// one.
+    pub fn forget_remote(&self, folder: &RemoteFolder) -> io::Result<bool> {
+        match host_fs::remove_file(&self.identity_file(&remote_place(folder))) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn identity_file(&self, place: &str) -> PathBuf {
+        self.folders.state.join(REMOTES_FOLDER).join(place)
+    }
+
+    fn backend(&self, files: RootFiles, place: &str) -> Arc<dyn Backend> {
+        match files {
+            RootFiles::Local(root_dir) => {
+                let (lock, observer) = (self.folders.lock_path(place), Arc::clone(&self.observer));
+                Arc::new(LocalBackend::with_observer(root_dir, lock, observer))
+            }
+            RootFiles::Remote(folder) => {
+                let identity_file = self.identity_file(place);
+                let link = self.link(folder.host());
+                Arc::new(RemoteBackend::new(link, folder.path().to_vec(), identity_file))
+            }
+        }
     }
 
     /// Returns the memories of these roots; for backends other than local folders, and for tests.

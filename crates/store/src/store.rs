@@ -23,7 +23,9 @@ use tokio::sync::{OnceCell, broadcast};
 use tokio::task::JoinHandle;
 
 use crate::backend::local::{Observer, highest_completed};
+use crate::backend::remote::{Link, SshConnect, SshSettings};
 use crate::binding::BaseFolders;
+use crate::remote_folder::RemoteHost;
 use crate::root::Root;
 
 /// A recorded change. It is published once, after it is durable, however many memories it touched.
@@ -73,7 +75,7 @@ pub struct ProposalStatusEvent {
 }
 
 /// Settings of a store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StoreSettings {
     /// Maximum number of memories in a scope, up to [`SCOPE_FILES_MAX`].
     pub files_max: usize,
@@ -81,6 +83,8 @@ pub struct StoreSettings {
     pub retention: Retention,
     /// Whether global, workspace and host-local project roots carry a generated `MEMORY.md`.
     pub memory_list: bool,
+    /// Settings for reaching other machines.
+    pub ssh: SshSettings,
 }
 
 impl Default for StoreSettings {
@@ -89,6 +93,7 @@ impl Default for StoreSettings {
             files_max: SCOPE_FILES_DEFAULT,
             retention: Retention { age: HISTORY_AGE_DEFAULT, bytes: HISTORY_BYTES_DEFAULT },
             memory_list: true,
+            ssh: SshSettings::default(),
         }
     }
 }
@@ -108,6 +113,8 @@ pub struct Store {
     pub(crate) roots: Mutex<HashMap<RootKey, Arc<Root>>>,
     /// Notices about changed files, for all roots.
     pub(crate) observer: Arc<Observer>,
+    /// The links to other machines.
+    links: Mutex<HashMap<RemoteHost, Arc<Link>>>,
     /// Uses that are not stored yet.
     pub(crate) uses: Mutex<Vec<UseEvent>>,
     /// Number of times that uses were buffered. Tells whether a count of uses may be out of date.
@@ -150,6 +157,7 @@ impl Store {
             settings,
             roots: Mutex::default(),
             observer: Arc::default(),
+            links: Mutex::default(),
             uses: Mutex::default(),
             uses_noted: AtomicU64::new(0),
             background: Background::default(),
@@ -157,6 +165,15 @@ impl Store {
             pin_events: broadcast::Sender::new(CHANGES_BUFFERED),
             proposal_events: broadcast::Sender::new(CHANGES_BUFFERED),
         })
+    }
+
+    /// Returns the link to a machine. All its roots share it.
+    pub(crate) fn link(&self, host: &RemoteHost) -> Arc<Link> {
+        let mut links = self.links.lock();
+        let link = links.entry(host.clone()).or_insert_with(|| {
+            Link::new(Box::new(SshConnect::new(self.settings.ssh.clone(), host.clone())))
+        });
+        Arc::clone(link)
     }
 
     /// Returns the identity of the state database.

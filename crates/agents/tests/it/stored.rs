@@ -40,8 +40,10 @@ fn memories_with_clock() -> (TempDir, Memories, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
     let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
     let store = Store::new(state, folders.clone(), Screen::default(), shared, settings);
-    let checkout =
-        BindingRequest { project_dir: Some(home.path().join("shop")), ..BindingRequest::default() };
+    let checkout = BindingRequest {
+        project: Some(home.path().join("shop").into()),
+        ..BindingRequest::default()
+    };
     let binding = Binding::resolve(&checkout, &folders);
     let memories = store.memories(binding, Caller::agent(AgentClass::Exec, "test"));
     (home, memories, clock)

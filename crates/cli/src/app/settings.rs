@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use engine::{
     Address, Config, DreamSchedule, ImportStyle, ModelJob, ParseAddressError, PlaintextReach,
+    RemoteFolder, SshSettings,
 };
 use memory::feature::feature;
 use memory::path::RelativePath;
@@ -90,10 +91,29 @@ pub(crate) struct ParsedSettings {
     screening: ScreeningSettings,
     features: BTreeMap<String, Spanned<bool>>,
     workspace: BTreeMap<String, WorkspaceSettings>,
+    ssh: SshTable,
+    remotes: BTreeMap<String, RemoteSettings>,
     /// The features in the settings, with their lines.
     #[serde(skip)]
     set: NamedFeatures,
 }
+
+/// Settings for reaching other machines.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SshTable {
+    command: Option<Spanned<Vec<String>>>,
+}
+
+/// A short name for a folder on another machine.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RemoteSettings {
+    address: Spanned<String>,
+}
+
+/// The beginning of a project that is a short name of the settings.
+const REMOTE_NAME: &str = "remote:";
 
 /// The settings of a single workspace.
 #[derive(Debug, Default, Deserialize)]
@@ -270,6 +290,7 @@ impl ParsedSettings {
             settings.models.validation_error(),
             settings.wrong_review_model(),
             settings.wrong_runner(),
+            settings.wrong_remote(),
         ];
         if let Some((span, what)) = mistakes.into_iter().flatten().next() {
             return Err(wrong(Some(span), &what));
@@ -298,6 +319,48 @@ impl ParsedSettings {
         let kind = self.runner.as_ref().filter(|kind| *kind.get_ref() == RunnerKind::Child)?;
         let what = "this program was built without child processes".to_owned();
         (!cfg!(feature = "child")).then(|| (kind.span(), what))
+    }
+
+    /// Returns the error of the first invalid remote setting, with its range.
+    fn wrong_remote(&self) -> Option<(Range<usize>, String)> {
+        if let Some(command) =
+            self.ssh.command.as_ref().filter(|command| command.get_ref().is_empty())
+        {
+            return Some((command.span(), "ssh.command must begin with a program".to_owned()));
+        }
+        self.remotes.iter().find_map(|(name, RemoteSettings { address })| {
+            let error = address.get_ref().parse::<RemoteFolder>().err()?;
+            Some((address.span(), format!("remotes.{name}.address: {error}")))
+        })
+    }
+
+    /// Returns the settings for reaching other machines.
+    pub(crate) fn ssh(&self) -> SshSettings {
+        match &self.ssh.command {
+            Some(command) => {
+                SshSettings { command: command.get_ref().iter().map(Into::into).collect() }
+            }
+            None => SshSettings::default(),
+        }
+    }
+
+    /// Returns the folder of another machine that a project argument names, if it names one: by its address, or by a
+    /// name of the settings.
+    pub(crate) fn remote_folder(&self, project: &Path) -> Result<Option<RemoteFolder>, Failure> {
+        let Some(text) = project.to_str() else { return Ok(None) };
+        if let Some(name) = text.strip_prefix(REMOTE_NAME) {
+            let named = self.remotes.get(name).ok_or_else(|| {
+                Failure::usage(format!("--project: the settings have no remote `{name}`"))
+                    .help(format!("add `[remotes.{name}]` with an `address` to the settings"))
+            })?;
+            return Ok(named.address.get_ref().parse().ok());
+        }
+        if !RemoteFolder::is_address(text) {
+            return Ok(None);
+        }
+        let folder = text.parse::<RemoteFolder>();
+        let folder = folder.map_err(|error| Failure::usage(format!("--project: {error}")))?;
+        Ok(Some(folder))
     }
 
     /// Returns the settings of task runners.
@@ -329,6 +392,7 @@ impl ParsedSettings {
             config.tasks_kept_for = MINUTE * minutes;
         }
         config.dream = self.dream.read();
+        config.ssh = self.ssh();
         self.context.apply(config);
         config.embeddings = self.embeddings.as_ref().and_then(|set| set.read(&variable));
         config.models = self.models.read(&variable);

@@ -26,7 +26,20 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("History", &["log", "show", "diff", "undo"]),
     ("Care", &["status", "features", "models", "runs", "doctor", "import", "export", "workspace"]),
     ("Serve", SERVE),
-    ("Set up", &["install", "uninstall", "encoder", "hook", "demo", "completions", "man", "help"]),
+    (
+        "Set up",
+        &[
+            "install",
+            "uninstall",
+            "encoder",
+            "remote",
+            "hook",
+            "demo",
+            "completions",
+            "man",
+            "help",
+        ],
+    ),
 ];
 
 /// Five commands to start with, each with its purpose.

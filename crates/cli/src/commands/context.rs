@@ -37,7 +37,9 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     }
     let (text, look) = (showing.segment.text(), app.output.style);
     if args.why {
-        let reasons = reasons(&showing, args.at, found, &app.workspace().cwd, look);
+        let workspace = app.workspace();
+        let cwd = workspace.cwd.local().unwrap_or(Path::new(""));
+        let reasons = reasons(&showing, args.at, found, cwd, look);
         app.output.text(&reasons)?;
     } else {
         app.output.text(&look.memory_text(text))?;

@@ -282,7 +282,7 @@ fn this_program() -> Result<String, Failure> {
 
 /// Returns the top folder of the checkout, else the folder itself.
 fn project_folder(app: &App) -> Result<PathBuf, Failure> {
-    let folder = app.binding.project_dir.clone();
+    let folder = app.binding.local_project().map(Path::to_owned);
     let folder = folder.ok_or_else(|| Failure::usage("there is no current folder"))?;
     let top = folder.ancestors().find(|above| files::exists(&above.join(".git")));
     Ok(top.unwrap_or(&folder).to_owned())

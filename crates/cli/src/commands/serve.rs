@@ -188,12 +188,12 @@ fn connections_max() -> usize {
 /// Prints the address of the daemon, and commands to try.
 fn announce(app: &App, host: &HttpConfig, place: &DaemonRecord) -> Result<(), Failure> {
     let DaemonRecord { pid, url, socket, token_file } = place;
-    let folders: Vec<_> = host.workspaces.iter().map(|one| one.cwd.display().to_string()).collect();
+    let folders: Vec<_> = host.workspaces.iter().map(|one| one.cwd.to_string()).collect();
     if app.output.json {
         let value = json!({
             "url": url, "pid": pid, "socket": socket, "token_file": token_file,
             "workspaces": host.workspaces.iter().map(|one| {
-                json!({ "id": one.id, "cwd": one.cwd, "primary": one.primary, "trusted": one.trusted })
+                json!({ "id": one.id, "cwd": one.cwd.to_string(), "primary": one.primary, "trusted": one.trusted })
             }).collect::<Vec<_>>(),
         });
         return print(format!("{value}\n").as_bytes());

@@ -20,10 +20,10 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     if args.list {
         return list(app).await;
     }
-    let folder = match (&args.dir, &app.binding.project_dir) {
+    let folder = match (&args.dir, app.binding.local_project()) {
         (Some(dir), _) => app::current_folder().unwrap_or_default().join(dir),
         (None, Some(project)) => {
-            Checkout::find(project).map_or_else(|| project.clone(), |checkout| checkout.root)
+            Checkout::find(project).map_or_else(|| project.to_owned(), |checkout| checkout.root)
         }
         (None, None) => return Err(Failure::usage("there is no current folder to trust")),
     };
@@ -73,7 +73,7 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
 /// Returns a list of the context files and unreviewed memories of a folder that models get once it is trusted. Empty if
 /// there are none.
 async fn instruction_sources(app: &App, folder: &Path) -> Result<String, Failure> {
-    let project = app.binding.project_dir.clone().filter(|project| is_below(project, folder));
+    let project = app.binding.local_project().filter(|project| is_below(project, folder));
     let Some(project) = project else {
         return Ok(
             "models will get its context files as instructions, and its memories\n".to_owned()
@@ -88,7 +88,7 @@ async fn instruction_sources(app: &App, folder: &Path) -> Result<String, Failure
         .files
         .iter()
         .map(|path| {
-            let path = path.strip_prefix(&project).unwrap_or(path);
+            let path = path.strip_prefix(project).unwrap_or(path);
             format!("{}  instructs models", sanitize::line(&path.display().to_string()))
         })
         .collect();

@@ -45,7 +45,7 @@ impl ChildTestEngine {
             LaneSettings { retry_delay: Duration::from_millis(5), ..engine.lane_settings() };
         let lanes = engine.lanes_with(runner, settings, Arc::new(NullFeed));
         let binding = engine::BindingRequest {
-            project_dir: Some(place.checkout()),
+            project: Some(place.checkout().into()),
             workspace: WorkspaceChoice::Checkout,
             ..engine::BindingRequest::default()
         };

@@ -198,7 +198,7 @@ async fn make_in_task(place: &Sandbox, folder: &str, name: &str) {
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
     let request =
-        BindingRequest { project_dir: Some(place.path().join(folder)), ..Default::default() };
+        BindingRequest { project: Some(place.path().join(folder).into()), ..Default::default() };
     let memories = engine.memories(&request, Caller::person("test"));
     let path = MemoryPath::parse(&format!("/memories/project/{name}"), Layout::Scoped).unwrap();
     let task = CallContext { task: Some("tidy-1".to_owned()), ..CallContext::default() };

@@ -19,7 +19,7 @@ type ProposedChange<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 pub(crate) async fn propose(place: &Sandbox, reason: &str, changes: &[ProposedChange<'_>]) {
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
-    let request = BindingRequest { project_dir: Some(place.checkout()), ..Default::default() };
+    let request = BindingRequest { project: Some(place.checkout().into()), ..Default::default() };
     let memories = engine.memories(&request, Caller::person("test"));
     let mounts = memories.mounts();
     let mut roots = Vec::new();

@@ -45,7 +45,7 @@ fn home() -> TempDir {
 
 fn workspace_of(folder: &Path) -> Workspace {
     let binding =
-        BindingRequest { project_dir: Some(folder.to_owned()), ..BindingRequest::default() };
+        BindingRequest { project: Some(folder.to_owned().into()), ..BindingRequest::default() };
     Workspace::new(folder.to_owned(), binding)
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the workspaces of a host: listing with checkouts, removal with memories.
 
 use std::fs;
+use std::path::Path;
 
 use lukasa_engine::{
     BindingRequest, CallContext, Caller, Checkout, DryRun, Engine, ProjectRoot, UndoTarget,
@@ -16,7 +17,7 @@ fn checkout(home: &std::path::Path) -> (WorkspaceId, BindingRequest) {
     fs::create_dir_all(home.join("app/.git")).unwrap();
     let folder = fs::canonicalize(home.join("app")).unwrap();
     let binding = BindingRequest {
-        project_dir: Some(folder.clone()),
+        project: Some(folder.clone().into()),
         project_root: ProjectRoot::Host,
         workspace: WorkspaceChoice::Checkout,
         ..BindingRequest::default()
@@ -57,7 +58,7 @@ async fn a_workspace_is_listed_with_its_checkout_and_its_removal_can_be_undone()
     };
     let remaining = (other, None, false, 1, 4);
     let listed = summaries(engine.workspaces().await.unwrap());
-    let expected = (id.clone(), binding.project_dir.clone(), true, 2, 8);
+    let expected = (id.clone(), binding.local_project().map(Path::to_owned), true, 2, 8);
     assert_eq!(listed, [expected, remaining.clone()]);
 
     fs::remove_dir_all(home.path().join("app/.git")).unwrap();
@@ -84,7 +85,7 @@ async fn a_workspace_with_waiting_tasks_is_not_removed() {
     let home = tempfile::tempdir().unwrap();
     let engine = Engine::open(config(home.path())).unwrap();
     let (id, binding) = checkout(home.path());
-    let folder = binding.project_dir.clone().unwrap();
+    let folder = binding.local_project().unwrap().to_owned();
     let named: WorkspaceId = "named".parse().unwrap();
     let other = BindingRequest { workspace: WorkspaceChoice::Id(named.clone()), ..binding.clone() };
     let state = SqliteState::new(engine.state_file().to_owned());

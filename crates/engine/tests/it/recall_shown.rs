@@ -29,7 +29,8 @@ impl Home {
         fs::create_dir(checkout.path().join(".git")).unwrap();
         let engine = Engine::open(config(home.path())).unwrap();
         let folder = Some(checkout.path().to_owned());
-        let request = BindingRequest { project_dir: folder, ..BindingRequest::default() };
+        let request =
+            BindingRequest { project: folder.map(Into::into), ..BindingRequest::default() };
         let memories = engine.memories(&request, Caller::person("test"));
         Self { folder: home, checkout, engine, memories }
     }

@@ -200,7 +200,7 @@ async fn callers_with_different_roots_have_separate_corpora() {
     let project = tempfile::tempdir().unwrap();
     fs::create_dir(project.path().join(".git")).unwrap();
     let folder = project.path().to_owned();
-    let request = BindingRequest { project_dir: Some(folder), ..BindingRequest::default() };
+    let request = BindingRequest { project: Some(folder.into()), ..BindingRequest::default() };
     let inside = world.engine.memories(&request, Caller::person("test"));
     let text = "- The launch code word of the project is Heron.\n".to_owned();
     let command =
@@ -317,7 +317,8 @@ async fn corpus_files_have_no_texts_and_are_separate_per_project() {
         let project = tempfile::tempdir().unwrap();
         fs::create_dir(project.path().join(".git")).unwrap();
         let folder = Some(project.path().to_owned());
-        let request = BindingRequest { project_dir: folder, ..BindingRequest::default() };
+        let request =
+            BindingRequest { project: folder.map(Into::into), ..BindingRequest::default() };
         let inside = world.engine.memories(&request, Caller::person("test"));
         let file_text = format!("- The launch code word of the project is {word}.\n");
         let command =

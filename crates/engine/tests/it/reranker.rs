@@ -401,7 +401,7 @@ async fn unreviewed_memories_are_not_sent_to_a_model_but_shown_in_a_trusted_proj
     let planted = "- The harbour of Brenn is run by Mallory.\n";
     fs::write(project.join(".lukasa/memory/clone.md"), planted).unwrap();
     let request =
-        BindingRequest { project_dir: Some(project.clone()), ..BindingRequest::default() };
+        BindingRequest { project: Some(project.clone().into()), ..BindingRequest::default() };
     let memories = world.engine.memories(&request, Caller::person("test"));
     assert_eq!(world.recall_of(&memories, BRENN).await, [HARBOUR]);
     world.engine.trusted_folders().add(&project).await.unwrap();

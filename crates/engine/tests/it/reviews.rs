@@ -67,7 +67,7 @@ impl ReviewFixture {
         set(&mut config);
         let engine = Engine::open(config).unwrap();
         let binding = BindingRequest {
-            project_dir: Some(checkout.clone()),
+            project: Some(checkout.clone().into()),
             workspace: WorkspaceChoice::Checkout,
             ..BindingRequest::default()
         };

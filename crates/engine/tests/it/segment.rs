@@ -36,7 +36,7 @@ impl SegmentFixture {
 
     fn binding(&self) -> BindingRequest {
         let project = fs::canonicalize(self.home.path().join("app")).unwrap();
-        BindingRequest { project_dir: Some(project), ..BindingRequest::default() }
+        BindingRequest { project: Some(project.into()), ..BindingRequest::default() }
     }
 
     fn memories(&self) -> lukasa_engine::Memories {
@@ -52,7 +52,7 @@ impl SegmentFixture {
 
     async fn show(&self) -> SegmentReport {
         let binding = self.binding();
-        let workspace = Workspace::new(binding.project_dir.clone().unwrap(), binding);
+        let workspace = Workspace::new(binding.local_project().unwrap().to_owned(), binding);
         let files = self.engine.context_files(&workspace, Caller::person("test"));
         self.engine.segment(&self.memories(), &files).await.unwrap()
     }
@@ -177,7 +177,7 @@ async fn unreadable_memories_are_skipped_for_the_next_ones() {
 impl SegmentFixture {
     fn files(&self) -> lukasa_engine::ContextFiles {
         let binding = self.binding();
-        let workspace = Workspace::new(binding.project_dir.clone().unwrap(), binding);
+        let workspace = Workspace::new(binding.local_project().unwrap().to_owned(), binding);
         self.engine.context_files(&workspace, Caller::person("test"))
     }
 

@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use engine::{
-    BindingRequest, CuratorRequest, EntryCandidate, EntryOutcome, ForgottenEntry, ProjectRoot,
-    ReviewMessage, ReviewRequest, RunReport, StagedAttempt, StagedEdit, TaskDetails, TaskId,
-    TaskKind, TaskProposals, TaskResult, TokenUsage, Workspace, WorkspaceChoice, parse_memory_path,
-    redact_for_display,
+    BindingRequest, CuratorRequest, EntryCandidate, EntryOutcome, ForgottenEntry, ProjectFolder,
+    ProjectRoot, ReviewMessage, ReviewRequest, RunReport, StagedAttempt, StagedEdit, TaskDetails,
+    TaskId, TaskKind, TaskProposals, TaskResult, TokenUsage, Workspace, WorkspaceChoice,
+    parse_memory_path, redact_for_display,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount};
 use memory::proposal::{EntryChange, EntryReference, Proposal};
 use protocol::acp::{
-    ProposalDependency, ProposedChange, STAGE_VERSION, StageFileEdit, StageParams, StageReview,
-    StageWorkspace, StagedAnswer, StagedProposal, WorkReport,
+    ProposalDependency, ProposedChange, STAGE_VERSION, StageFileEdit, StageFolder, StageParams,
+    StageReview, StageWorkspace, StagedAnswer, StagedProposal, WorkReport,
 };
 use protocol::task;
 use serde_json::{Map, Value, json};
@@ -90,18 +90,12 @@ pub(super) fn workspace_parameters(workspace: &Workspace) -> Value {
 }
 
 fn stage_workspace(workspace: &Workspace) -> StageWorkspace {
-    let BindingRequest {
-        project_dir,
-        no_project,
-        project_root,
-        workspace: mounted,
-        flat,
-        read_only,
-    } = &workspace.binding;
+    let BindingRequest { project, no_project, project_root, workspace: mounted, flat, read_only } =
+        &workspace.binding;
     let path = |path: &PathBuf| path.clone().into_os_string();
     StageWorkspace {
-        cwd: path(&workspace.cwd),
-        project_dir: project_dir.as_ref().map(path),
+        cwd: stage_folder(&workspace.cwd),
+        project: project.as_ref().map(stage_folder),
         no_project: no_project.clone(),
         project_on_host: *project_root == ProjectRoot::Host,
         workspace_id: match mounted {
@@ -114,6 +108,20 @@ fn stage_workspace(workspace: &Workspace) -> StageWorkspace {
     }
 }
 
+fn stage_folder(folder: &ProjectFolder) -> StageFolder {
+    match folder {
+        ProjectFolder::Local(path) => StageFolder::Local(path.clone().into_os_string()),
+        ProjectFolder::Remote(remote) => StageFolder::Remote(remote.to_string()),
+    }
+}
+
+fn read_folder(folder: StageFolder) -> Option<ProjectFolder> {
+    match folder {
+        StageFolder::Local(path) => Some(ProjectFolder::Local(path.into())),
+        StageFolder::Remote(address) => Some(ProjectFolder::Remote(address.parse().ok()?)),
+    }
+}
+
 /// Decodes a workspace.
 pub(super) fn read_workspace(of: StageWorkspace) -> Option<Workspace> {
     let mounted = match (of.workspace_id, of.of_checkout) {
@@ -121,15 +129,19 @@ pub(super) fn read_workspace(of: StageWorkspace) -> Option<Workspace> {
         (None, true) => WorkspaceChoice::Checkout,
         (None, false) => WorkspaceChoice::None,
     };
+    let project = match of.project {
+        Some(project) => Some(read_folder(project)?),
+        None => None,
+    };
     let binding = BindingRequest {
-        project_dir: of.project_dir.map(PathBuf::from),
+        project,
         no_project: of.no_project,
         project_root: if of.project_on_host { ProjectRoot::Host } else { ProjectRoot::Repo },
         workspace: mounted,
         flat: of.flat.map(PathBuf::from),
         read_only: of.read_only,
     };
-    Some(Workspace::new(of.cwd.into(), binding))
+    Some(Workspace::new(read_folder(of.cwd)?, binding))
 }
 
 /// A decoded request of a daemon.

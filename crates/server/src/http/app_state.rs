@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
@@ -102,15 +101,14 @@ impl AppState {
         let found = self.workspaces.iter().find(|workspace| match id {
             None => workspace.primary,
             // Published clients may name a workspace by its folder.
-            Some(id) => workspace.id == id || workspace.cwd == Path::new(id),
+            Some(id) => workspace.id == id || workspace.cwd.is_named(id),
         });
         found.ok_or_else(|| ErrorCode::WorkspaceNotFound.into())
     }
 
     /// Returns the workspace in this folder.
     pub(super) fn workspace_of_folder(&self, cwd: &str) -> Result<&Workspace, ErrorResponse> {
-        let folder = Path::new(cwd);
-        let found = self.workspaces.iter().find(|workspace| workspace.cwd == folder);
+        let found = self.workspaces.iter().find(|workspace| workspace.cwd.is_named(cwd));
         found.ok_or_else(|| ErrorCode::WorkspaceMismatch.into())
     }
 

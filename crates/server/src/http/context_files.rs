@@ -75,7 +75,7 @@ async fn list(
     });
     Ok(Json(WorkspaceMemory {
         v: 1,
-        workspace_cwd: workspace.cwd.display().to_string(),
+        workspace_cwd: workspace.cwd.to_string(),
         initialized: true,
         total_bytes: listing.files.iter().map(|file| file.bytes).sum(),
         file_count: to_wire::count(listing.files.len()),

@@ -136,7 +136,7 @@ async fn capabilities(
         model_services: Vec::new(),
         transports: vec!["rest".to_owned()],
         limits: limits(),
-        workspace_cwd: primary.cwd.display().to_string(),
+        workspace_cwd: primary.cwd.to_string(),
         workspaces: daemon.workspaces.iter().map(workspace).collect(),
         lukasa_version: env!("CARGO_PKG_VERSION").to_owned(),
     }))
@@ -145,7 +145,7 @@ async fn capabilities(
 fn workspace(workspace: &engine::Workspace) -> WorkspaceCapability {
     WorkspaceCapability {
         id: workspace.id.clone(),
-        cwd: workspace.cwd.display().to_string(),
+        cwd: workspace.cwd.to_string(),
         primary: workspace.primary,
         trusted: workspace.trusted,
     }

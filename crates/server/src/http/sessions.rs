@@ -50,7 +50,7 @@ async fn begin(
     let session = daemon.serving.sessions.begin(&workspace.id).await?;
     Ok(Json(Session {
         session_id: session.id.to_string(),
-        workspace_cwd: workspace.cwd.display().to_string(),
+        workspace_cwd: workspace.cwd.to_string(),
         attached: false,
         client_id: session.client.to_string(),
         created_at: to_wire::time(session.created_at),

@@ -168,11 +168,11 @@ impl AppState {
         let memories = self.person_memories(workspace, headers).await?;
         let workspace = self.trusted_workspace(workspace)?;
         let folders = self.engine.trusted_folders();
-        let project = match &workspace.binding.project_dir {
+        let project = match workspace.binding.local_project() {
             None => None,
             Some(folder) => {
-                let folder =
-                    engine::Checkout::find(folder).map_or(folder.clone(), |found| found.root);
+                let checkout = engine::Checkout::find(folder);
+                let folder = checkout.map_or_else(|| folder.to_owned(), |found| found.root);
                 let files = self.context_files(workspace, headers, None);
                 let content = self.engine.untrusted_content(&files, &memories).await?;
                 let trusted = folders.has(&folder).await?;

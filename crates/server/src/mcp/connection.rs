@@ -174,8 +174,8 @@ impl Connection {
     fn context_files(&self, project: ClientProject, caller: Caller) -> SaveFiles {
         let binding = project.bind(&self.config.binding);
         let no_project = binding.no_project.clone();
-        let in_project = binding.project_dir.is_some();
-        let cwd = binding.project_dir.clone().unwrap_or_default();
+        let in_project = binding.project.is_some();
+        let cwd = binding.project.clone().unwrap_or_default();
         let files = self.config.engine.context_files(&Workspace::new(cwd, binding), caller);
         SaveFiles { files: files.select_for_client(), in_project, no_project }
     }

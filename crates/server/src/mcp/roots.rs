@@ -52,12 +52,12 @@ pub(super) enum ClientProject {
 impl ClientProject {
     /// Returns the binding of the host, changed to this project.
     pub(super) fn bind(self, host: &BindingRequest) -> BindingRequest {
-        let (project_dir, no_project) = match self {
+        let (project, no_project) = match self {
             Self::Bound => return host.clone(),
-            Self::Folder(folder) => (Some(folder), None),
+            Self::Folder(folder) => (Some(folder.into()), None),
             Self::Unnamed(reason) => (None, Some(reason)),
         };
-        BindingRequest { project_dir, no_project, ..host.clone() }
+        BindingRequest { project, no_project, ..host.clone() }
     }
 }
 

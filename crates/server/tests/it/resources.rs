@@ -86,7 +86,7 @@ async fn a_repository_memory_with_findings_carries_a_notice_in_lists_reads_and_v
     fs::write(folder.join("hidden.md"), "- a\u{202e}b\n").unwrap();
     fs::write(folder.join("fine.md"), "---\nname: Fine\ndescription: Tests\n---\n- y\n").unwrap();
     let mut host = world.config();
-    host.binding.project_dir = Some(project);
+    host.binding.project = Some(project.into());
     host.project = ProjectSource::Binding;
     let mut client = TestClient::with_revision(host, NEWEST).await;
 

@@ -22,7 +22,7 @@ fn roots(folders: &[&std::path::Path]) -> Value {
 async fn client(world: &TestHome, host: impl FnOnce(McpConfig) -> McpConfig) -> TestClient {
     let start = Some(world.project("start"));
     let mut binding = world.config().binding;
-    binding.project_dir = start;
+    binding.project = start.map(Into::into);
     let mut client = TestClient::connect(host(McpConfig { binding, ..world.config() }));
     client.begin("2025-11-25", with_roots()).await;
     client
@@ -179,7 +179,7 @@ async fn a_client_is_not_asked_for_roots_if_the_user_named_the_project() {
 async fn the_newest_revision_uses_the_start_folder() {
     let world = TestHome::new();
     let mut binding = world.config().binding;
-    binding.project_dir = Some(world.project("start"));
+    binding.project = Some(world.project("start").into());
     let mut client = TestClient::connect(McpConfig { binding, ..world.config() });
     client.begin(NEWEST, with_roots()).await;
     assert_eq!(write_target(&mut client, &world, "a.md").await, "start");

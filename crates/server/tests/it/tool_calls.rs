@@ -348,7 +348,7 @@ async fn save(client: &mut TestClient, arguments: Value) -> (String, bool, Value
 fn in_project(world: &TestHome) -> (McpConfig, std::path::PathBuf) {
     let project = world.project("app");
     let mut host = world.config();
-    host.binding.project_dir = Some(project.clone());
+    host.binding.project = Some(project.clone().into());
     (host, project)
 }
 

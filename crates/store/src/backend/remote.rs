@@ -1,8 +1,8 @@
 //! The backend for a folder on another machine, whose files a Lukasa program there reads and writes.
 //!
 //! Both sides exchange calls over a pair of streams, such as those of `ssh`. The far side ([`serve`]) uses the local
-//! backend, so containment, locks and the swap of files are those of a local folder, and a process at the far side can
-//! use the same root at the same time.
+//! backend. So containment, locks and the swap of files are those of a local folder. A process on that machine can use the
+//! same root at the same time.
 //!
 //! A wire is slow, so this side waits for few replies: a write waits for its lock and for its last file. A connection is
 //! opened with the first call, and again after it was lost. While a lock is held, all calls use its connection: after a
@@ -11,6 +11,7 @@
 mod far_side;
 mod link;
 mod session;
+mod ssh;
 mod wire;
 
 use std::fmt::Debug;
@@ -27,9 +28,11 @@ use state::private_files::create_private_folder;
 
 pub use self::far_side::serve;
 pub use self::link::{Connect, ConnectError, Link};
-use self::session::Session;
+use self::session::RemoteSession;
 pub use self::session::Streams;
-use self::wire::{Operation, READ_BYTES_MAX, READ_FILES_MAX, Reply, WriteStep, path_texts};
+pub(crate) use self::ssh::SshConnect;
+pub use self::ssh::{SshSettings, ssh_failure};
+use self::wire::{Operation, Reply, SENT_FILE_BYTES_MAX, SENT_FILES_MAX, WriteStep, path_texts};
 use super::{
     Backend, BackendError, Expect, Extent, FileKind, FileList, FileRead, Freshness, IsReferenced,
     LastWrite, RootLock, Staged, Stamp, SweepReport, Walk,
@@ -37,7 +40,7 @@ use super::{
 use crate::host_fs;
 
 /// Maximum number of bytes that one call reads from all its files.
-const READ_TOTAL_MAX: usize = 32 << 20;
+const SENT_TOTAL_BYTES_MAX: usize = 32 << 20;
 
 /// The memories of a checkout on another machine.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ pub struct RemoteBackend {
 /// A root on a connection.
 #[derive(Clone, Debug)]
 struct Target {
-    session: Arc<Session>,
+    session: Arc<RemoteSession>,
     root: u32,
 }
 
@@ -230,7 +233,7 @@ impl Backend for RemoteBackend {
     }
 
     async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
-        let max = max.min(READ_BYTES_MAX);
+        let max = max.min(SENT_FILE_BYTES_MAX);
         let mut reads = self.read_chunk(std::slice::from_ref(path), max).await?;
         reads.pop().expect("a chunk has a result for each path")
     }
@@ -240,8 +243,8 @@ impl Backend for RemoteBackend {
         paths: &[RelativePath],
         max: usize,
     ) -> Vec<Result<FileRead, BackendError>> {
-        let max = max.min(READ_BYTES_MAX);
-        let at_once = (READ_TOTAL_MAX / max.max(1)).clamp(1, READ_FILES_MAX);
+        let max = max.min(SENT_FILE_BYTES_MAX);
+        let at_once = (SENT_TOTAL_BYTES_MAX / max.max(1)).clamp(1, SENT_FILES_MAX);
         let mut read = Vec::with_capacity(paths.len());
         for paths in paths.chunks(at_once) {
             match self.read_chunk(paths, max).await {

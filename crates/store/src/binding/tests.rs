@@ -29,7 +29,7 @@ fn key(binding: &Binding, mount: Mount) -> RootKey {
 }
 
 fn project(dir: &Path, home: &Path) -> RootKey {
-    let request = BindingRequest { project_dir: Some(dir.to_owned()), ..Default::default() };
+    let request = BindingRequest { project: Some(dir.to_owned().into()), ..Default::default() };
     key(&Binding::resolve(&request, &folders(home)), Mount::Scope(Scope::Project))
 }
 
@@ -37,7 +37,7 @@ fn project(dir: &Path, home: &Path) -> RootKey {
 fn a_folder_without_git_has_no_project_and_gives_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let request =
-        BindingRequest { project_dir: Some(home.path().to_owned()), ..Default::default() };
+        BindingRequest { project: Some(home.path().to_owned().into()), ..Default::default() };
     let binding = Binding::resolve(&request, &folders(home.path()));
     let reasons: Vec<_> =
         binding.mounts.iter().map(|spec| spec.root.as_ref().err().cloned()).collect();
@@ -93,7 +93,7 @@ fn worktrees_share_an_identity_but_not_a_place() {
 
 fn workspace(dir: &Path, choice: WorkspaceChoice, home: &Path) -> Result<RootKey, String> {
     let request = BindingRequest {
-        project_dir: Some(dir.to_owned()),
+        project: Some(dir.to_owned().into()),
         workspace: choice,
         ..Default::default()
     };

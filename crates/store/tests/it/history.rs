@@ -156,7 +156,7 @@ fn other_project(
 ) -> lukasa_store::Memories {
     fs::create_dir_all(host.path("other/.git")).unwrap();
     let request = lukasa_store::BindingRequest {
-        project_dir: Some(host.path("other")),
+        project: Some(host.path("other").into()),
         ..Default::default()
     };
     let folders = lukasa_store::BaseFolders { data: host.path("data"), state: host.path("state") };

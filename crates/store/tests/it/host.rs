@@ -64,12 +64,12 @@ impl TestHost {
 
     pub(crate) fn store_on(&self, state: Arc<dyn HistoryStore>) -> Arc<Store> {
         let clock = Arc::<ManualClock>::clone(&self.clock);
-        Store::new(state, self.folders(), Screen::default(), clock, self.settings)
+        Store::new(state, self.folders(), Screen::default(), clock, self.settings.clone())
     }
 
     pub(crate) fn request(&self) -> BindingRequest {
         BindingRequest {
-            project_dir: Some(self.path("shop")),
+            project: Some(self.path("shop").into()),
             workspace: WorkspaceChoice::Id("ws-42".parse().unwrap()),
             ..BindingRequest::default()
         }

@@ -1,5 +1,4 @@
-//! Runs the conformance suite of the backend port on folders of another machine, and tests what only a connection can
-//! have: a loss at any moment, another version, and hostile answers.
+//! The backend for folders of another machine: the conformance suite, and faults that only a connection can have.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use crate::conformance::{Editor, elsewhere};
 struct InProcess {
     folders: BaseFolders,
     connections: Arc<AtomicU64>,
+    host: String,
 }
 
 #[async_trait]
@@ -32,6 +32,10 @@ impl Connect for InProcess {
             drop(serve(far_input, far_output, &folders, Path::new("/nowhere")).await);
         });
         Ok(Streams { input: Box::new(input), output: Box::new(output), keep_alive: Box::new(()) })
+    }
+
+    fn host(&self) -> &str {
+        &self.host
     }
 }
 
@@ -57,7 +61,11 @@ impl Machine {
     }
 
     fn link(&self) -> Arc<Link> {
-        Link::new(Box::new(InProcess { folders: self.folders(), connections: Arc::default() }))
+        Link::new(Box::new(InProcess {
+            folders: self.folders(),
+            connections: Arc::default(),
+            host: "far".to_owned(),
+        }))
     }
 
     fn backend(&self) -> Arc<dyn Backend> {

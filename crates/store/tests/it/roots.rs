@@ -86,7 +86,7 @@ fn folders(host: &TestHost) -> BaseFolders {
 fn in_another_project(host: &TestHost, store: &std::sync::Arc<lukasa_store::Store>) -> Memories {
     fs::create_dir_all(host.path("other/.git")).unwrap();
     let request = BindingRequest {
-        project_dir: Some(host.path("other")),
+        project: Some(host.path("other").into()),
         workspace: lukasa_store::WorkspaceChoice::Id("ws-7".parse().unwrap()),
         ..BindingRequest::default()
     };

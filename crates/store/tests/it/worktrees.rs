@@ -38,7 +38,7 @@ fn repository(host: &TestHost) -> [PathBuf; 3] {
 
 fn person(host: &TestHost, store: &Arc<Store>, checkout: &Path, root: ProjectRoot) -> Memories {
     let request = BindingRequest {
-        project_dir: Some(checkout.to_owned()),
+        project: Some(checkout.to_owned().into()),
         project_root: root,
         ..BindingRequest::default()
     };

@@ -32,6 +32,21 @@ pub(crate) fn schema() -> Value {
             "additionalProperties": of_workspace,
         }),
     );
+    properties(&mut root).insert(
+        "remotes".to_owned(),
+        json!({
+            "type": "object",
+            "description": "short names of projects on other machines",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["address"],
+                "properties": {
+                    "address": { "type": "string", "description": "address such as ssh://host/path" },
+                },
+            },
+        }),
+    );
     let provider = json!({
         "type": "object",
         "additionalProperties": false,

@@ -144,6 +144,7 @@ pub(crate) const SETTING_TABLES: &[KnownTable] = &[
         remark: "endpoint for vectors of recall; off without url and model",
         ..table("embeddings", EMBEDDINGS)
     },
+    KnownTable { before: REMOTES, ..table("ssh", SSH) },
     KnownTable { before: FEATURES, ..table("screening", SCREENING) },
 ];
 
@@ -271,6 +272,13 @@ const EMBEDDINGS: &[KnownSetting] = &[
         .only_in_file(),
 ];
 
+const SSH: &[KnownSetting] = &[list(
+    "command",
+    "[\"ssh\"]",
+    "program that reaches other machines, with its first arguments",
+)
+.only_in_file()];
+
 const SCREENING: &[KnownSetting] =
     &[list("allowed", "[]", "SHA-256 digests of texts that are always allowed")];
 
@@ -280,6 +288,10 @@ const PROVIDERS: &str = "\
   url = \"https://host/v1\"         base URL of the API
   key_command = [\"pass\", \"x\"]     command that prints the key; or use key_variable
   beyond_this_machine = false     allow an http:// URL of another machine";
+
+const REMOTES: &str = "\
+[remotes.work]                  short name of a project: `--project remote:work`
+  address = \"ssh://host/path\"     folder on another machine";
 
 const FEATURES: &str = "\
 [features]

@@ -85,7 +85,7 @@ fn insert(entry: &str) -> Value {
 /// Checks whether the lock file of a root shows that its last holder died while writing.
 fn interrupted(stage: &DemoSandbox) -> Result<bool, Failure> {
     for lock in names_in(&stage.home().join("state/locks"))? {
-        if text_of(&lock)?.is_some_and(|text| text.ends_with(" writing\n")) {
+        if text_of(&lock)?.is_some_and(|text| text.contains(" writing ")) {
             return Ok(true);
         }
     }

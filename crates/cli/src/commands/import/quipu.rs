@@ -79,7 +79,7 @@ pub(super) async fn run(app: &App, args: &Import, source: &QuipuSource) -> Resul
         let old = old.as_ref().unwrap_or(&no_records);
         add_marks_of_project(source, (&memories, old), &mut outcome).await?;
         if let Some(home) = &source.home {
-            let checkout = app.binding.project_dir.as_deref().and_then(folder_in_checkout);
+            let checkout = app.binding.local_project().and_then(folder_in_checkout);
             let checkout = checkout.filter(|folder| *folder != home.data);
             outcome.not_imported.extend(checkout.as_deref().map(of_checkout));
             outcome.not_imported.extend(not_imported_from(home, old)?);

@@ -29,7 +29,7 @@ impl EngineHome {
         let lanes = engine.lanes(LaneSettings::default(), Arc::new(NullFeed));
         let folder = home.path().join("shop");
         let binding =
-            BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
+            BindingRequest { project: Some(folder.clone().into()), ..BindingRequest::default() };
         Self { folder: home, engine, lanes, workspace: Workspace::new(folder, binding) }
     }
 

@@ -47,7 +47,7 @@ impl LaneHost {
     pub(crate) fn workspace(&self, checkout: &str) -> Workspace {
         let folder = self.home.path().join(checkout);
         let binding =
-            BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
+            BindingRequest { project: Some(folder.clone().into()), ..BindingRequest::default() };
         Workspace::new(folder, binding)
     }
 

@@ -286,8 +286,8 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 fn workspace(folder: &Path) -> Workspace {
-    let project_dir = Some(folder.to_owned());
-    Workspace::new(folder.to_owned(), BindingRequest { project_dir, ..BindingRequest::default() })
+    let project = Some(folder.to_owned().into());
+    Workspace::new(folder.to_owned(), BindingRequest { project, ..BindingRequest::default() })
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use engine::{
     ContextMode, DraftEdit, EntryAction, FindingSkipReason, ForgetRequest, MemoryTopic,
-    MessageRole, RememberRequest, ReviewTrigger,
+    MessageRole, RememberRequest, RemoteFolder, ReviewTrigger,
 };
 use memory::document::Revision;
 use memory::path::Scope;
@@ -146,13 +146,13 @@ fn an_answer_survives_a_round_trip() {
     }
 }
 
-#[test]
-fn a_request_survives_a_round_trip() {
+/// Returns bindings of all kinds.
+fn bindings() -> Vec<BindingRequest> {
     let path = |text: &str| Some(PathBuf::from(text));
-    let bindings = [
+    vec![
         BindingRequest::default(),
         BindingRequest {
-            project_dir: path("/a"),
+            project: Some(PathBuf::from("/a").into()),
             no_project: Some("gone".into()),
             ..Default::default()
         },
@@ -165,10 +165,19 @@ fn a_request_survives_a_round_trip() {
         BindingRequest { flat: path("/f"), ..Default::default() },
         // A folder whose name is not UTF-8.
         BindingRequest {
-            project_dir: Some(OsStr::from_bytes(b"/a/\xff").into()),
+            project: Some(PathBuf::from(OsStr::from_bytes(b"/a/\xff")).into()),
             ..Default::default()
         },
-    ];
+        BindingRequest {
+            project: Some("ssh://build/a%FF".parse::<RemoteFolder>().unwrap().into()),
+            ..Default::default()
+        },
+    ]
+}
+
+#[test]
+fn a_request_survives_a_round_trip() {
+    let bindings = bindings();
     let remember = |content: &str, context_mode, scope| {
         CuratorRequest::Remember(RememberRequest {
             content: content.to_owned(),
@@ -199,7 +208,7 @@ fn a_request_survives_a_round_trip() {
         }),
     ];
     for binding in bindings {
-        let workspace = Workspace::new("/a".into(), binding);
+        let workspace = Workspace::new(PathBuf::from("/a"), binding);
         for request in &requests {
             let id = TaskId::new(request.kind());
             let Value::Object(fields) = parameters(&id, request, &workspace) else {

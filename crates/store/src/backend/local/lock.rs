@@ -242,7 +242,7 @@ pub(super) struct LockFileGuard {
     _queue_guard: OwnedMutexGuard<()>,
 }
 
-/// What is known of the last write before this holder's own.
+/// The known facts about the last write before this holder's own.
 #[derive(Clone, Copy, Debug)]
 struct LastWriteFacts {
     interrupted: bool,

@@ -21,15 +21,15 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::wire::{
-    self, Call, Failure, FromFar, MARK, Operation, PROTOCOL, READ_BYTES_MAX, READ_FILES_MAX, Reply,
-    ToFar, WriteStep, parse_path,
+    self, CLIENT_SILENCE_MAX, Call, Failure, FromFar, MARK, Operation, PROTOCOL, Reply,
+    SENT_FILE_BYTES_MAX, SENT_FILES_MAX, ToFar, WriteStep, parse_path,
 };
 use crate::backend::local::{LocalBackend, Observer};
 use crate::backend::{
     Backend, BackendError, Extent, FileList, Freshness, IsReferenced, ListVersion, RootLock,
     Staged, Stamp,
 };
-use crate::binding::{BaseFolders, project_root_spec};
+use crate::binding::{BaseFolders, RootFiles, project_root_spec};
 use crate::host_fs;
 
 /// Maximum number of reading calls that run at the same time.
@@ -134,14 +134,18 @@ impl FarSide {
         };
         send(&self.replies, hello).await;
         let mut input = BufReader::new(input);
-        while let Some(message) = wire::read_frame::<ToFar>(&mut input).await? {
+        loop {
+            let message =
+                tokio::time::timeout(CLIENT_SILENCE_MAX, wire::read_frame(&mut input)).await;
+            let Ok(message) = message else { return Ok(()) };
+            let Some(message) = message? else { return Ok(()) };
             while self.calls.try_join_next().is_some() {}
             match message {
+                ToFar::Alive => {}
                 ToFar::Answer { question, yes } => self.questions.answer(question, yes),
                 ToFar::Call { number, call } => self.start(number, call).await,
             }
         }
-        Ok(())
     }
 
     /// Completes the steps that arrived, and releases all locks.
@@ -208,9 +212,10 @@ impl FarSide {
         let (folders, observer) = (self.folders.clone(), Arc::clone(&self.observer));
         let opened = tokio::task::spawn_blocking(move || {
             let spec = project_root_spec(&folder, &folders)?;
-            let place = place(&spec.root_dir.path());
+            let RootFiles::Local(root_dir) = spec.files else { return None };
+            let place = place(&root_dir.path());
             let lock = folders.lock_path(&spec.key.place);
-            Some((LocalBackend::with_observer(spec.root_dir, lock, observer), place))
+            Some((LocalBackend::with_observer(root_dir, lock, observer), place))
         });
         let opened = opened.await.map_err(|_| Failure::Io(None))?;
         let (backend, place) = opened.ok_or(Failure::NoCheckout)?;
@@ -287,8 +292,9 @@ async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Fai
             Reply::Kind(backend.kind(&path).await?.map(Into::into))
         }
         Operation::Read { paths: texts, max } => {
-            let max = usize::try_from(max).map_or(READ_BYTES_MAX, |max| max.min(READ_BYTES_MAX));
-            if texts.len() > READ_FILES_MAX {
+            let max = usize::try_from(max)
+                .map_or(SENT_FILE_BYTES_MAX, |max| max.min(SENT_FILE_BYTES_MAX));
+            if texts.len() > SENT_FILES_MAX {
                 return Err(Failure::Malformed);
             }
             let reads = backend.read_many(&paths(texts)?, max).await;
@@ -448,7 +454,7 @@ impl Questions {
     ) -> Arc<IsReferenced> {
         let (questions, replies) = (Arc::clone(this), replies.clone());
         Arc::new(move |path: &RelativePath, bytes: &[u8]| {
-            if bytes.len() > READ_BYTES_MAX {
+            if bytes.len() > SENT_FILE_BYTES_MAX {
                 return false;
             }
             let question = questions.next.fetch_add(1, Ordering::Relaxed);

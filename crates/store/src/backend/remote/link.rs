@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::session::{GreetingError, Session, Streams};
+use super::session::{GreetingError, RemoteSession, Streams};
 use crate::backend::BackendError;
 
 /// Time limit for opening a connection.
-const CONNECT_WAIT: Duration = Duration::from_secs(15);
+const LINK_WAIT: Duration = Duration::from_secs(15);
 
 /// The shortest and the longest time without a new attempt after a failed one.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
@@ -22,6 +22,9 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs
 pub trait Connect: Debug + Send + Sync {
     /// Starts the far side. Its greeting is not read yet.
     async fn connect(&self) -> Result<Streams, ConnectError>;
+
+    /// Returns the name of the machine, for people.
+    fn host(&self) -> &str;
 
     /// Returns the reason why a far side ended without a greeting, if more is known.
     async fn ending(&self) -> Option<ConnectError> {
@@ -38,7 +41,7 @@ pub struct ConnectError(pub String);
 #[derive(Debug)]
 pub struct Link {
     connect: Box<dyn Connect>,
-    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    session: tokio::sync::Mutex<Option<Arc<RemoteSession>>>,
     failure: Mutex<Option<LinkFailure>>,
 }
 
@@ -64,7 +67,7 @@ impl Link {
     }
 
     /// Returns the live connection, and opens one if there is none.
-    pub(super) async fn session(&self) -> Result<Arc<Session>, BackendError> {
+    pub(super) async fn session(&self) -> Result<Arc<RemoteSession>, BackendError> {
         if let Some(reason) = self.failure() {
             return Err(BackendError::Unreachable(reason));
         }
@@ -77,10 +80,10 @@ impl Link {
             return Err(BackendError::Unreachable(reason));
         }
         *session = None;
-        let opened = match tokio::time::timeout(CONNECT_WAIT, self.open()).await {
+        let opened = match tokio::time::timeout(LINK_WAIT, self.open()).await {
             Ok(opened) => opened,
             Err(_elapsed) => {
-                Err(ConnectError("the remote machine did not answer in time".to_owned()))
+                Err(ConnectError(format!("`{}` did not answer in time", self.connect.host())))
             }
         };
         match opened {
@@ -98,14 +101,21 @@ impl Link {
         }
     }
 
-    async fn open(&self) -> Result<Session, ConnectError> {
+    async fn open(&self) -> Result<RemoteSession, ConnectError> {
         let streams = self.connect.connect().await?;
-        match Session::start(streams).await {
+        match RemoteSession::start(streams).await {
             Ok(session) => Ok(session),
-            Err(error @ GreetingError::OtherVersion { .. }) => Err(ConnectError(error.to_string())),
+            Err(GreetingError::OtherVersion { there }) => {
+                let (here, host) = (env!("CARGO_PKG_VERSION"), self.connect.host());
+                Err(ConnectError(format!(
+                    "`{host}` has Lukasa {there}, and here is {here}; run `lukasa remote install {host}`"
+                )))
+            }
             Err(error) => {
                 let known = self.connect.ending().await;
-                Err(known.unwrap_or_else(|| ConnectError(error.to_string())))
+                let unknown =
+                    || ConnectError(format!("`{}` cannot be used: {error}", self.connect.host()));
+                Err(known.unwrap_or_else(unknown))
             }
         }
     }

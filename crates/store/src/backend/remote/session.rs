@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Bu
 use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{
-    self, Call, FromFar, GREETING_BYTES_MAX, MARK, Operation, PROTOCOL, READ_BYTES_MAX, Reply,
-    ToFar, WriteStep, parse_path,
+    self, ALIVE_EVERY, Call, FromFar, GREETING_BYTES_MAX, MARK, Operation, PROTOCOL, Reply,
+    SENT_FILE_BYTES_MAX, ToFar, WriteStep, parse_path,
 };
 use crate::backend::{BackendError, IsReferenced};
 
@@ -23,9 +23,9 @@ const REPLY_WAIT: Duration = Duration::from_secs(15);
 
 /// The streams of a new connection.
 pub struct Streams {
-    /// What the far side writes.
+    /// The output of the far side.
     pub input: Box<dyn AsyncRead + Send + Unpin>,
-    /// What the far side reads.
+    /// The input of the far side.
     pub output: Box<dyn AsyncWrite + Send + Unpin>,
     /// A value that lives as long as the connection, such as a child process.
     pub keep_alive: Box<dyn Any + Send>,
@@ -42,7 +42,7 @@ impl Debug for Streams {
 pub(super) enum GreetingError {
     #[error("the program there ended before it answered")]
     Ended,
-    #[error("another version of Lukasa is there: {there}, here: {}", env!("CARGO_PKG_VERSION"))]
+    #[error("another version of Lukasa is there: {there}")]
     OtherVersion { there: String },
     #[error("the program there does not answer as Lukasa does")]
     Unknown,
@@ -52,14 +52,14 @@ pub(super) enum GreetingError {
 
 /// A live connection. Dropping it closes it.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct RemoteSession {
     /// Differs from that of each other session of this process.
     pub(super) number: u64,
     shared: Arc<Shared>,
     next_root: AtomicU32,
 }
 
-/// What the session shares with the task that reads.
+/// The state that a session shares with its tasks.
 #[derive(Debug)]
 struct Shared {
     next_call: AtomicU64,
@@ -92,7 +92,7 @@ fn lost() -> BackendError {
     BackendError::Unreachable("the connection to the remote machine was lost".to_owned())
 }
 
-impl Session {
+impl RemoteSession {
     /// Waits for the greeting of the far side, and starts the tasks that read and write.
     pub(super) async fn start(streams: Streams) -> Result<Self, GreetingError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -188,7 +188,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for RemoteSession {
     fn drop(&mut self) {
         self.close();
     }
@@ -219,7 +219,7 @@ impl Shared {
             FromFar::Hello { .. } => return Err(wire::Malformed),
             FromFar::Reply { number, result } => {
                 let waiting = self.state.lock().waiting.remove(&number);
-                // Nobody waits for most steps of a write.
+                // Most steps of a write have no waiting caller.
                 let Some(waiting) = waiting else { return Ok(()) };
                 let is_locked = matches!(result, Ok(Reply::Locked { .. }));
                 let is_abandoned = waiting.reply.send(result.map_err(Into::into)).is_err();
@@ -234,7 +234,7 @@ impl Shared {
             }
             FromFar::Question { number, question, path, bytes } => {
                 let path = parse_path(&path)?;
-                if bytes.len() > READ_BYTES_MAX {
+                if bytes.len() > SENT_FILE_BYTES_MAX {
                     return Err(wire::Malformed);
                 }
                 let in_history = {
@@ -273,7 +273,12 @@ async fn write_frames(
     mut queue: mpsc::UnboundedReceiver<Vec<u8>>,
     shared: Arc<Shared>,
 ) {
-    while let Some(frame) = queue.recv().await {
+    loop {
+        let frame = match tokio::time::timeout(ALIVE_EVERY, queue.recv()).await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            Err(_elapsed) => wire::frame(&ToFar::Alive).expect("a short message fits a frame"),
+        };
         let written = async {
             output.write_all(&frame).await?;
             output.flush().await

@@ -6,6 +6,7 @@
 //! A remote machine is trusted as little as a checkout: what arrives is checked while it is converted.
 
 use std::io;
+use std::time::Duration;
 
 use memory::change::{ChangeId, DatabaseId};
 use memory::clock::Timestamp;
@@ -22,6 +23,11 @@ use crate::backend::{
 /// Version of the messages and of the way in which both sides use the files. It changes with every change of either.
 pub(super) const PROTOCOL: u32 = 1;
 
+/// The longest pause between two messages of this side, and the silence after which the far side takes it for dead. Its
+/// locks are released then, although a lost network reports no end.
+pub(super) const ALIVE_EVERY: Duration = Duration::from_secs(5);
+pub(super) const CLIENT_SILENCE_MAX: Duration = Duration::from_secs(20);
+
 /// The line before the first frame of the far side.
 pub(super) const MARK: &[u8] = b"\nlukasa backend\n";
 
@@ -29,28 +35,30 @@ pub(super) const MARK: &[u8] = b"\nlukasa backend\n";
 pub(super) const GREETING_BYTES_MAX: usize = 64 << 10;
 
 /// Maximum length of a frame in bytes: a list of 100,000 memories with long paths.
-const FRAME_BYTES_MAX: usize = 64 << 20;
+const REMOTE_FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Maximum number of bytes of one file in a frame; more than history keeps of any.
-pub(super) const READ_BYTES_MAX: usize = 8 << 20;
+pub(super) const SENT_FILE_BYTES_MAX: usize = 8 << 20;
 
 /// Maximum number of files that one frame reads.
-pub(super) const READ_FILES_MAX: usize = 256;
+pub(super) const SENT_FILES_MAX: usize = 256;
 
 /// Maximum of a size or count from the far side. Sums of such numbers fit 64 bits.
 const NUMBER_MAX: u64 = 1 << 48;
 
 /// Maximum number of characters of a name that the far side reports.
-const NAME_CHARS_MAX: usize = 512;
+const REPORTED_CHARS_MAX: usize = 512;
 
 /// Maximum number of reported names.
-const NAMES_MAX: usize = 1_000;
+const REPORTED_NAMES_MAX: usize = 1_000;
 
 /// A message to the far side.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToFar {
     /// A call. Its number is also that of the lock that it acquires, or of the bytes that it stages.
     Call { number: u64, call: Call },
+    /// Shows that this side lives.
+    Alive,
     /// The answer to a question.
     Answer { question: u64, yes: bool },
 }
@@ -241,7 +249,7 @@ pub(super) struct Malformed;
 /// Encodes a message as a frame.
 pub(super) fn frame(message: &impl Serialize) -> Result<Vec<u8>, Malformed> {
     let body = postcard::to_allocvec(message).map_err(|_| Malformed)?;
-    let bytes = u32::try_from(body.len()).ok().filter(|_| body.len() <= FRAME_BYTES_MAX);
+    let bytes = u32::try_from(body.len()).ok().filter(|_| body.len() <= REMOTE_FRAME_BYTES_MAX);
     let mut frame = bytes.ok_or(Malformed)?.to_le_bytes().to_vec();
     frame.extend_from_slice(&body);
     Ok(frame)
@@ -258,7 +266,7 @@ pub(super) async fn read_frame<T: DeserializeOwned>(
     };
     let invalid = || io::Error::new(io::ErrorKind::InvalidData, Malformed);
     let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| invalid())?;
-    if length > FRAME_BYTES_MAX {
+    if length > REMOTE_FRAME_BYTES_MAX {
         return Err(invalid());
     }
     // The buffer grows with what arrives, not with what the other side announces.
@@ -298,7 +306,7 @@ fn checked(number: u64) -> Result<u64, Malformed> {
 
 /// Cuts a name of the far side.
 fn name(text: &str) -> String {
-    text.chars().take(NAME_CHARS_MAX).collect()
+    text.chars().take(REPORTED_CHARS_MAX).collect()
 }
 
 pub(super) fn completed(number: Option<i64>) -> Option<ChangeId> {
@@ -391,7 +399,7 @@ impl From<Walk> for WireWalk {
             files_total: number(walk.files_total),
             folders_total: number(walk.folders_total),
             bytes_total: walk.bytes_total,
-            skipped: walk.skipped.into_iter().take(NAMES_MAX).map(skipped).collect(),
+            skipped: walk.skipped.into_iter().take(REPORTED_NAMES_MAX).map(skipped).collect(),
             incomplete: walk.incomplete,
         }
     }
@@ -400,7 +408,7 @@ impl From<Walk> for WireWalk {
 impl WireWalk {
     /// Returns the walk, of which `extent` was requested.
     pub(super) fn check(self, extent: Extent) -> Result<Walk, Malformed> {
-        if self.folders.len() > extent.max || self.skipped.len() > NAMES_MAX {
+        if self.folders.len() > extent.max || self.skipped.len() > REPORTED_NAMES_MAX {
             return Err(Malformed);
         }
         let folder = |(path, bytes): (String, u64)| {
@@ -429,7 +437,7 @@ pub(super) fn files_total(total: u64, listed: usize) -> Result<usize, Malformed>
 }
 
 pub(super) fn swept(removed: u64, restored: &[String]) -> Result<SweepReport, Malformed> {
-    let restored = restored.iter().take(NAMES_MAX).map(|text| name(text)).collect();
+    let restored = restored.iter().take(REPORTED_NAMES_MAX).map(|text| name(text)).collect();
     Ok(SweepReport { removed: count(removed)?, restored })
 }
 
@@ -466,9 +474,7 @@ impl From<Failure> for BackendError {
             Failure::Escapes(text) => Self::Escapes(name(&text)),
             Failure::Full(code) => Self::Full(error(code)),
             Failure::NotWritable(code) => Self::NotWritable(error(code)),
-            Failure::Locked { wait_millis } => {
-                Self::Locked(std::time::Duration::from_millis(wait_millis))
-            }
+            Failure::Locked { wait_millis } => Self::Locked(Duration::from_millis(wait_millis)),
             Failure::Io(code) => Self::Io { doing: "use the remote folder", source: error(code) },
             Failure::NoCheckout => Self::Unreachable(NO_CHECKOUT.to_owned()),
             Failure::Malformed => Malformed.into(),
