@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{
     BaseFolders, BindingRequest, CallContext, Caller, Config, ContextFiles, Engine, EngineError,
-    Memories, ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
+    Memories, ProjectFolder, ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -275,10 +275,14 @@ fn workspace(binding: &BindingRequest) -> Workspace {
     Workspace::new(binding.project.clone().unwrap_or_default(), binding.clone())
 }
 
-/// Returns the workspace of a folder, by its real path.
-pub(crate) fn workspace_of(folder: PathBuf, project_root: ProjectRoot) -> Workspace {
+/// Returns the workspace of a folder. A local one is named by its real path.
+pub(crate) fn workspace_of(
+    folder: impl Into<ProjectFolder>,
+    project_root: ProjectRoot,
+) -> Workspace {
+    let folder = folder.into();
     let binding = BindingRequest {
-        project: Some(folder.clone().into()),
+        project: Some(folder.clone()),
         project_root,
         workspace: WorkspaceChoice::Checkout,
         ..BindingRequest::default()

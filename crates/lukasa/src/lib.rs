@@ -223,7 +223,7 @@ mod documents {
 }
 
 pub use conversation::{Conversation, Turn};
-pub use engine::{FileDiff, TaskId};
+pub use engine::{FileDiff, InvalidRemoteFolder, RemoteFolder, TaskId};
 pub use error::{Error, ErrorKind};
 pub use event::{Event, MemoryEvents};
 pub use history::{Change, Proposal, Undo};

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BaseFolders, BindingRequest, Config, Engine, RunningServices};
+use engine::{BaseFolders, BindingRequest, Config, Engine, RemoteFolder, RunningServices};
 use memory::clock::Clock;
 use memory::limits::DRAIN_WAIT;
 use tokio_util::sync::CancellationToken;
@@ -138,6 +138,22 @@ impl Lukasa {
         // Without a current folder, the path stays relative.
         let absolute = std::path::absolute(folder.as_ref());
         let folder = absolute.unwrap_or_else(|_| folder.as_ref().to_owned());
+        Workspace::new(
+            self,
+            BindingRequest {
+                project: Some(folder.into()),
+                workspace: engine::WorkspaceChoice::Checkout,
+                ..BindingRequest::default()
+            },
+        )
+    }
+
+    /// Returns the workspace of the git checkout on another machine that contains `folder`. Memories of the scopes `global`
+    /// and `workspace` stay on this machine.
+    ///
+    /// Connects with the first call, by the system's `ssh`. While the machine is out of reach, the project's memories are
+    /// unavailable and the others work.
+    pub fn remote_workspace(&self, folder: RemoteFolder) -> Workspace {
         Workspace::new(
             self,
             BindingRequest {

@@ -6,7 +6,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use engine::{BindingRequest, ProjectRoot, Requester, Viewer, WorkspaceChoice, WorkspaceId};
+use engine::{
+    BindingRequest, ProjectFolder, ProjectRoot, Requester, Viewer, WorkspaceChoice, WorkspaceId,
+};
 use memory::access::AgentClass;
 use memory::change::Provenance;
 
@@ -97,14 +99,22 @@ impl Workspace {
     /// shown memories that came with a clone. Ask the person first.
     pub async fn trust(&self) -> Result<()> {
         let _call = self.lukasa.0.begin()?;
-        self.lukasa.engine().trusted_folders().add(&self.project()?).await?;
+        let trusted = self.lukasa.engine().trusted_folders();
+        match &self.binding.project {
+            Some(ProjectFolder::Remote(folder)) => drop(trusted.add_remote(folder).await?),
+            _ => drop(trusted.add(&self.project()?).await?),
+        }
         Ok(())
     }
 
     /// Revokes the trust in the project. A trusted folder above it still counts.
     pub async fn distrust(&self) -> Result<()> {
         let _call = self.lukasa.0.begin()?;
-        self.lukasa.engine().trusted_folders().remove(&self.project()?).await?;
+        let trusted = self.lukasa.engine().trusted_folders();
+        match &self.binding.project {
+            Some(ProjectFolder::Remote(folder)) => drop(trusted.remove_remote(folder).await?),
+            _ => drop(trusted.remove(&self.project()?).await?),
+        }
         Ok(())
     }
 

@@ -451,7 +451,12 @@ impl HistoryStore for SqliteState {
     }
 
     async fn database_id(&self) -> Result<DatabaseId, StateError> {
-        self.write("read the identity of the database", call!(record::database_id)).await
+        let operation = "read the identity of the database";
+        // A database that cannot be written is read.
+        match self.read_if_exists(operation, call!(record::database_id)).await? {
+            Some(id) => Ok(id),
+            None => self.write(operation, call!(record::database_id)).await,
+        }
     }
 
     async fn raise_change_number(&self, given: ChangeId) -> Result<(), StateError> {

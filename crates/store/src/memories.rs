@@ -186,10 +186,13 @@ impl Store {
         let mut roots = self.roots.lock();
         let root = roots.entry(spec.key.clone()).or_insert_with(|| {
             let has_list = spec.may_generate_list && self.settings.memory_list;
+            let remote = match &spec.files {
+                RootFiles::Local(_) => None,
+                RootFiles::Remote(folder) => Some(folder.clone()),
+            };
             let backend = self.backend(spec.files, &spec.key.place);
-            Arc::new(
-                Root::new(mount, spec.key, backend, has_list).with_checkout_record(spec.checkout),
-            )
+            let root = Root::new(mount, spec.key, backend, has_list).with_remote(remote);
+            Arc::new(root.with_checkout_record(spec.checkout))
         });
         Ok(Arc::clone(root))
     }

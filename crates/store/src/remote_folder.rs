@@ -78,6 +78,20 @@ impl RemoteFolder {
         &self.path
     }
 
+    /// Checks whether this is a folder, or a folder in it. Only the addresses are compared.
+    pub(crate) fn is_below(&self, folder: &Self) -> bool {
+        let below = self.path.strip_prefix(folder.path.as_slice());
+        let is_in_it = below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"));
+        // A path upwards may lead anywhere.
+        let has_parent = self.path.split(|byte| *byte == b'/').any(|name| name == b"..");
+        self.host == folder.host && is_in_it && !has_parent
+    }
+
+    /// Checks whether this is the folder that contains every other one.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.path == b"/"
+    }
+
     /// Checks whether a text is meant as the address of a remote folder.
     pub fn is_address(text: &str) -> bool {
         text.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME))
@@ -248,6 +262,22 @@ mod tests {
         ] {
             assert_eq!(text.parse::<RemoteFolder>(), Err(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_folder_is_below_its_parents_on_the_same_machine() {
+        let folder = |text: &str| text.parse::<RemoteFolder>().unwrap();
+        let below = |one: &str, other: &str| folder(one).is_below(&folder(other));
+        assert!(below("ssh://build/srv/shop", "ssh://build/srv/shop"));
+        assert!(below("ssh://build/srv/shop", "ssh://build/srv"));
+        assert!(!below("ssh://build/srv", "ssh://build/srv/shop"));
+        assert!(!below("ssh://build/srv/shop2", "ssh://build/srv/shop"));
+        assert!(!below("ssh://other/srv/shop", "ssh://build/srv"));
+        assert!(!below("ssh://ada@build/srv/shop", "ssh://build/srv"));
+        assert!(!below("ssh://build/srv/../etc", "ssh://build/srv"));
+        assert!(!below("ssh://build/~/shop", "ssh://build/srv"));
+        assert!(below("ssh://build/~/shop", "ssh://build/~"));
+        assert!(folder("ssh://build/").is_everything() && !folder("ssh://build/~").is_everything());
     }
 
     proptest::proptest! {

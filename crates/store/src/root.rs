@@ -18,6 +18,7 @@ use state::Head;
 use crate::backend::{Backend, BackendError, FileRead, Stamp, WalkedFile};
 use crate::cache::{FileCache, FileSummary, RootCache};
 use crate::checkout_record::CheckoutRecord;
+use crate::remote_folder::RemoteFolder;
 
 /// A root, with its backend and the cache of this process.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Root {
     pub(crate) backend: Arc<dyn Backend>,
     /// Whether the root carries a generated `MEMORY.md` at its top.
     pub(crate) generates_list: bool,
+    /// The address of the checkout that contains it, if it is on another machine.
+    pub(crate) remote: Option<RemoteFolder>,
     /// The record of the checkout that a workspace belongs to.
     checkout: Option<CheckoutRecord>,
     cache: Mutex<RootCache>,
@@ -50,6 +53,7 @@ impl Root {
             backend,
             generates_list: has_list,
             checkout: None,
+            remote: None,
             cache: Mutex::default(),
             recovery_checked: AtomicBool::new(false),
             scan_count: AtomicU64::new(0),
@@ -60,6 +64,11 @@ impl Root {
     /// Returns the root with a record of its checkout, which is written along with changes.
     pub(crate) fn with_checkout_record(self, checkout: Option<CheckoutRecord>) -> Self {
         Self { checkout, ..self }
+    }
+
+    /// Returns the root with the address of the checkout that contains it.
+    pub(crate) fn with_remote(self, remote: Option<RemoteFolder>) -> Self {
+        Self { remote, ..self }
     }
 
     /// Writes the checkout record, if there is one.

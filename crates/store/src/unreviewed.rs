@@ -446,8 +446,13 @@ impl Memories {
 
     /// Checks whether the person trusts the project of a mount. If the list cannot be read, nothing is trusted.
     async fn is_trusted(&self, bound: &BoundMount) -> bool {
-        let folder = bound.root.as_ref().ok().and_then(|root| root.backend.folder());
-        let Some(folder) = folder else { return false };
-        TrustedFolders::new(&self.store.folders).has(&folder).await.unwrap_or_default()
+        let Ok(root) = &bound.root else { return false };
+        let trusted = TrustedFolders::new(&self.store.folders);
+        let is_trusted = match (&root.remote, root.backend.folder()) {
+            (Some(remote), _) => trusted.has_remote(remote).await,
+            (None, Some(folder)) => trusted.has(&folder).await,
+            (None, None) => return false,
+        };
+        is_trusted.unwrap_or_default()
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use engine::{
     Address, Config, DreamSchedule, ImportStyle, ModelJob, ParseAddressError, PlaintextReach,
-    RemoteFolder, SshSettings,
+    RemoteFolder, RemoteHost, SshSettings,
 };
 use memory::feature::feature;
 use memory::path::RelativePath;
@@ -103,6 +103,7 @@ pub(crate) struct ParsedSettings {
 #[serde(default, deny_unknown_fields)]
 struct SshTable {
     command: Option<Spanned<Vec<String>>>,
+    client_hosts: Option<Spanned<Vec<String>>>,
 }
 
 /// A short name for a folder on another machine.
@@ -328,6 +329,12 @@ impl ParsedSettings {
         {
             return Some((command.span(), "ssh.command must begin with a program".to_owned()));
         }
+        if let Some(hosts) = &self.ssh.client_hosts
+            && let Some(error) =
+                hosts.get_ref().iter().find_map(|host| host.parse::<RemoteHost>().err())
+        {
+            return Some((hosts.span(), format!("ssh.client_hosts: {error}")));
+        }
         self.remotes.iter().find_map(|(name, RemoteSettings { address })| {
             let error = address.get_ref().parse::<RemoteFolder>().err()?;
             Some((address.span(), format!("remotes.{name}.address: {error}")))
@@ -342,6 +349,12 @@ impl ParsedSettings {
             }
             None => SshSettings::default(),
         }
+    }
+
+    /// Returns the machines whose folders an MCP client may name as its roots.
+    pub(crate) fn remote_hosts(&self) -> Vec<RemoteHost> {
+        let hosts = self.ssh.client_hosts.iter().flat_map(Spanned::get_ref);
+        hosts.filter_map(|host| host.parse().ok()).collect()
     }
 
     /// Returns the folder of another machine that a project argument names, if it names one: by its address, or by a

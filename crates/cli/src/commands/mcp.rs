@@ -30,6 +30,7 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
         binding,
         caller: Caller::new(class, provenance),
         project,
+        remote_hosts: app.settings.remote_hosts(),
     };
     let recaller = app.engine.recaller();
     let served = tokio::select! {

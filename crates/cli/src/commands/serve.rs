@@ -147,6 +147,9 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
 }
 
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
+    if let Some(remote) = app.settings.remote_folder(folder)? {
+        return Ok(app::workspace_of(remote, app.binding.project_root));
+    }
     let real = files::real_path(&app::expand(folder.to_owned()))
         .map_err(|error| Failure::file("serve the workspace", folder, &error))?;
     Ok(app::workspace_of(real, app.binding.project_root))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::Checkout;
+use engine::{Checkout, ProjectFolder, RemoteFolder};
 use serde_json::json;
 
 use crate::app::{self, App};
@@ -19,6 +19,14 @@ const SOURCES_NAMED_MAX: usize = 20;
 pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     if args.list {
         return list(app).await;
+    }
+    let named = match (&args.dir, &app.binding.project) {
+        (Some(dir), _) => app.settings.remote_folder(dir)?,
+        (None, Some(ProjectFolder::Remote(folder))) => Some(folder.clone()),
+        (None, _) => None,
+    };
+    if let Some(folder) = named {
+        return remote(app, args, &folder).await;
     }
     let folder = match (&args.dir, app.binding.local_project()) {
         (Some(dir), _) => app::current_folder().unwrap_or_default().join(dir),
@@ -44,19 +52,8 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         }
         app.finish_write("writing", trusted.add(&folder)).await?
     };
-    let shown = path.display().to_string();
-    if app.output.json {
-        app.output.value(&json!({ "path": shown, "trusted": !args.remove, "changed": changed }))?;
-        return Ok(Status::Done);
-    }
-    let shown = sanitize::line(&shown);
-    app.output.note(&match (args.remove, changed) {
-        (false, true) => format!("{shown} is trusted"),
-        (false, false) => format!("{shown} is trusted already"),
-        (true, true) => format!("{shown} is no longer trusted"),
-        (true, false) => format!("{shown} was not in the list"),
-    });
-    if args.remove {
+    report(app, args, &path.display().to_string(), changed)?;
+    if args.remove && !app.output.json {
         let above = trusted.list().await?;
         if let Some(above) = above.iter().find(|above| is_below(&path, above)) {
             let above = above.display().to_string();
@@ -64,10 +61,48 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
             app.output.warning(&format!("it is still trusted, since {above} is"));
         }
     }
-    if args.remove && !changed {
+    if args.remove && !changed && !app.output.json {
         return Ok(Status::Refused);
     }
     Ok(Status::Done)
+}
+
+/// Trusts a folder on another machine, or stops trusting it.
+async fn remote(app: &App, args: &Trust, folder: &RemoteFolder) -> Result<Status, Failure> {
+    let trusted = app.engine.trusted_folders();
+    if args.remove {
+        let removed = app.finish_write("writing", trusted.remove_remote(folder)).await?;
+        report(app, args, &folder.to_string(), removed)?;
+        let is_refused = !removed && !app.output.json;
+        return Ok(if is_refused { Status::Refused } else { Status::Done });
+    }
+    if !app.output.json && !args.yes {
+        let effect = "models will get its memories that came with its repository\n";
+        if !ask::can_ask(app) {
+            app.output.note(effect.trim_end());
+        } else if !ask::confirm_about(app, effect, "Trust it?").await? {
+            app.output.note("nothing was written");
+            return Ok(Status::Refused);
+        }
+    }
+    let added = app.finish_write("writing", trusted.add_remote(folder)).await?;
+    report(app, args, &folder.to_string(), added)?;
+    Ok(Status::Done)
+}
+
+fn report(app: &App, args: &Trust, shown: &str, changed: bool) -> Result<(), Failure> {
+    if app.output.json {
+        app.output.value(&json!({ "path": shown, "trusted": !args.remove, "changed": changed }))?;
+        return Ok(());
+    }
+    let shown = sanitize::line(shown);
+    app.output.note(&match (args.remove, changed) {
+        (false, true) => format!("{shown} is trusted"),
+        (false, false) => format!("{shown} is trusted already"),
+        (true, true) => format!("{shown} is no longer trusted"),
+        (true, false) => format!("{shown} was not in the list"),
+    });
+    Ok(())
 }
 
 /// Returns a list of the context files and unreviewed memories of a folder that models get once it is trusted. Empty if
@@ -117,8 +152,10 @@ fn is_below(path: &Path, folder: &Path) -> bool {
 }
 
 async fn list(app: &App) -> Result<Status, Failure> {
-    let folders = app.engine.trusted_folders().list().await?;
-    let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let trusted = app.engine.trusted_folders();
+    let (folders, remotes) = (trusted.list().await?, trusted.remotes().await?);
+    let folders = folders.iter().map(|folder| folder.display().to_string());
+    let folders: Vec<_> = folders.chain(remotes.iter().map(ToString::to_string)).collect();
     if app.output.json {
         app.output.value(&json!({ "folders": folders }))?;
         return Ok(Status::Done);

@@ -290,8 +290,8 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
     let place = Sandbox::with(&[("global/user/tea.md", "---\ntype: user\n---\n\n- I drink tea\n")]);
     let mut agent = AcpAgent::start_initialized(&place);
     let workspace = json!({
-        "cwd": { "Unix": place.checkout().as_os_str().as_encoded_bytes() },
-        "projectDir": { "Unix": place.checkout().as_os_str().as_encoded_bytes() },
+        "cwd": { "local": { "Unix": place.checkout().as_os_str().as_encoded_bytes() } },
+        "project": { "local": { "Unix": place.checkout().as_os_str().as_encoded_bytes() } },
         "noProject": null, "projectOnHost": false, "workspaceId": null, "ofCheckout": true,
         "flat": null, "readOnly": false,
     });

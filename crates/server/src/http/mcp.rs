@@ -47,6 +47,7 @@ fn config_of(engine: &Engine, workspace: &Workspace) -> McpConfig {
         caller: Caller::agent(AgentClass::Exec, MCP_ORIGIN),
         // The workspace is named by the request: the client's roots must not lead elsewhere.
         project: ProjectSource::Workspace,
+        remote_hosts: Vec::new(),
     }
 }
 

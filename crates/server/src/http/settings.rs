@@ -8,7 +8,7 @@ use std::path::Path as FilePath;
 use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
-use engine::{TrustError, UntrustedContent};
+use engine::{ProjectFolder, RemoteFolder, TrustError, UntrustedContent};
 use protocol::error::ErrorCode;
 use protocol::settings::{
     FolderTrust, InstructionSource, InstructionSourceKind, PutSetting, PutTrust, Settings,
@@ -135,14 +135,15 @@ async fn put_trust(
     let PutTrust { path, trusted } = body::value(request).await?;
     let Query(WorkspaceQuery { workspace }) = query?;
     let folder = FilePath::new(&path);
-    if !folder.is_absolute() {
-        return Err(ErrorResponse::invalid_arguments("enter an absolute path"));
-    }
     let folders = daemon.engine.trusted_folders();
-    if trusted {
-        folders.add(folder).await?;
-    } else {
-        folders.remove(folder).await?;
+    match (path.parse::<RemoteFolder>(), trusted) {
+        (Ok(remote), true) => drop(folders.add_remote(&remote).await?),
+        (Ok(remote), false) => drop(folders.remove_remote(&remote).await?),
+        (Err(_), _) if !folder.is_absolute() => {
+            return Err(ErrorResponse::invalid_arguments("enter an absolute path"));
+        }
+        (Err(_), true) => drop(folders.add(folder).await?),
+        (Err(_), false) => drop(folders.remove(folder).await?),
     }
     daemon.trust(workspace.as_deref(), &headers).await
 }
@@ -168,20 +169,30 @@ impl AppState {
         let memories = self.person_memories(workspace, headers).await?;
         let workspace = self.trusted_workspace(workspace)?;
         let folders = self.engine.trusted_folders();
-        let project = match workspace.binding.local_project() {
+        let project = match &workspace.binding.project {
             None => None,
             Some(folder) => {
-                let checkout = engine::Checkout::find(folder);
-                let folder = checkout.map_or_else(|| folder.to_owned(), |found| found.root);
+                let (folder, trusted) = match folder {
+                    ProjectFolder::Local(folder) => {
+                        let checkout = engine::Checkout::find(folder);
+                        let folder = checkout.map_or_else(|| folder.clone(), |found| found.root);
+                        let trusted = folders.has(&folder).await?;
+                        (folder, trusted)
+                    }
+                    ProjectFolder::Remote(folder) => {
+                        let trusted = folders.has_remote(folder).await?;
+                        (folder.to_string().into(), trusted)
+                    }
+                };
                 let files = self.context_files(workspace, headers, None);
                 let content = self.engine.untrusted_content(&files, &memories).await?;
-                let trusted = folders.has(&folder).await?;
                 let (speaks, more) = instruction_sources(content, &folder);
                 Some(FolderTrust { path: folder.display().to_string(), trusted, speaks, more })
             }
         };
-        let folders = folders.list().await?;
-        let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let (local, remotes) = (folders.list().await?, folders.remotes().await?);
+        let local = local.iter().map(|folder| folder.display().to_string());
+        let folders = local.chain(remotes.iter().map(ToString::to_string)).collect();
         Ok(Json(TrustStatus { folders, here: project }))
     }
 }

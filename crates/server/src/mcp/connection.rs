@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use engine::{BindingRequest, Caller, ChangeEvent, ContextScope, Engine, Memories, Workspace};
+use engine::{
+    BindingRequest, Caller, ChangeEvent, ContextScope, Engine, Memories, RemoteHost, Workspace,
+};
 use memory::feature::{Feature, Features};
 use memory::path::{Layout, MemoryPath};
 use memory::tool::save::SaveScope;
@@ -77,6 +79,8 @@ pub struct McpConfig {
     pub caller: Caller,
     /// The source that decides about the project.
     pub project: ProjectSource,
+    /// Other machines whose folders the client may name as roots.
+    pub remote_hosts: Vec<RemoteHost>,
 }
 
 /// The state of one client.
@@ -96,7 +100,7 @@ impl Connection {
             Some(_) => Layout::Flat,
             None => Layout::Scoped,
         };
-        let roots = Roots::new(host.project);
+        let roots = Roots::new(host.project, host.remote_hosts.clone());
         let changes = Arc::default();
         Self { config: host, layout, roots, changes, calls: TaskTracker::new(), shutdown: ending }
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use engine::{BindingRequest, Checkout};
+use engine::{BindingRequest, Checkout, ProjectFolder, RemoteFolder, RemoteHost};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use rmcp::RoleServer;
@@ -44,7 +44,7 @@ pub(super) enum ClientProject {
     #[default]
     Bound,
     /// The project that contains this folder.
-    Folder(PathBuf),
+    Folder(ProjectFolder),
     /// No project, with the reason: the client has roots in several projects and names none.
     Unnamed(String),
 }
@@ -54,7 +54,7 @@ impl ClientProject {
     pub(super) fn bind(self, host: &BindingRequest) -> BindingRequest {
         let (project, no_project) = match self {
             Self::Bound => return host.clone(),
-            Self::Folder(folder) => (Some(folder.into()), None),
+            Self::Folder(folder) => (Some(folder), None),
             Self::Unnamed(reason) => (None, Some(reason)),
         };
         BindingRequest { project, no_project, ..host.clone() }
@@ -65,13 +65,15 @@ impl ClientProject {
 #[derive(Debug)]
 pub(super) struct Roots {
     source: ProjectSource,
+    /// Other machines whose folders a client may name.
+    remote_hosts: Vec<RemoteHost>,
     /// Replaced when the roots change; requests that wait for the old answer still get that one.
     answer: Mutex<Arc<OnceCell<ClientProject>>>,
 }
 
 impl Roots {
-    pub(super) fn new(source: ProjectSource) -> Self {
-        Self { source, answer: Mutex::default() }
+    pub(super) fn new(source: ProjectSource, remote_hosts: Vec<RemoteHost>) -> Self {
+        Self { source, remote_hosts, answer: Mutex::default() }
     }
 
     /// Drops the cached answer.
@@ -103,7 +105,13 @@ impl Roots {
     async fn ask(&self, peer: &Peer<RoleServer>) -> ClientProject {
         match list_roots(peer).await {
             Ok(uris) => {
-                project_of(self.source, uris.iter().filter_map(|uri| folder(uri)).collect())
+                let folder = |uri: &String| {
+                    let local = folder(uri).map(ProjectFolder::Local);
+                    let remote =
+                        || remote_folder(uri, &self.remote_hosts).map(ProjectFolder::Remote);
+                    local.or_else(remote)
+                };
+                project_of(self.source, uris.iter().filter_map(folder).collect())
             }
             Err(error) => {
                 tracing::warn!(%error, "failed to get the client's roots; using the start folder");
@@ -121,19 +129,22 @@ fn has_roots(peer: &Peer<RoleServer>) -> bool {
     })
 }
 
-/// Returns the project of these roots: the only checkout among them, or else the first folder.
-fn project_of(from: ProjectSource, folders: Vec<PathBuf>) -> ClientProject {
-    let mut checkouts: Vec<PathBuf> = Vec::new();
-    for checkout in folders.iter().filter_map(|folder| Checkout::find(folder)) {
-        if !checkouts.contains(&checkout.root) {
-            checkouts.push(checkout.root);
-        }
+/// Returns the project of these roots: the only checkout among them, or else the first folder. A folder of another
+/// machine counts as a checkout.
+fn project_of(from: ProjectSource, folders: Vec<ProjectFolder>) -> ClientProject {
+    let mut checkouts: Vec<ProjectFolder> = Vec::new();
+    for folder in &folders {
+        let checkout = match folder {
+            ProjectFolder::Local(folder) => Checkout::find(folder).map(|found| found.root.into()),
+            ProjectFolder::Remote(_) => Some(folder.clone()),
+        };
+        checkouts.extend(checkout.filter(|checkout| !checkouts.contains(checkout)));
     }
     if checkouts.len() > 1 {
         // Models read this, so it contains only the last component of each path.
-        let name = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            format!("`{name}`")
+        let name = |folder: &ProjectFolder| {
+            let path = PathBuf::from(folder.to_string());
+            format!("`{}`", path.file_name().unwrap_or_default().to_string_lossy())
         };
         let names: Vec<_> = checkouts.iter().map(name).collect();
         let how = match from {
@@ -183,9 +194,45 @@ fn folder(uri: &str) -> Option<PathBuf> {
     (!path.contains('\0')).then(|| PathBuf::from(path.as_ref()))
 }
 
+/// Returns the folder on another machine that a URI of the scheme `ssh` or `vscode-remote` names, if it is one of these
+/// machines.
+fn remote_folder(uri: &str, hosts: &[RemoteHost]) -> Option<RemoteFolder> {
+    let address = match uri.strip_prefix("vscode-remote://") {
+        Some(rest) => {
+            let (authority, path) = rest.split_at_checked(rest.find('/')?)?;
+            let authority = percent_decode_str(authority).decode_utf8().ok()?;
+            format!("ssh://{}{path}", authority.strip_prefix("ssh-remote+")?)
+        }
+        None => uri.to_owned(),
+    };
+    let folder: RemoteFolder = address.split(['?', '#']).next()?.parse().ok()?;
+    hosts.contains(folder.host()).then_some(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remote_folder_is_used_only_on_a_listed_machine() {
+        let hosts = ["build", "ada@build:2222"].map(|host| host.parse().unwrap());
+        for (uri, expected) in [
+            ("ssh://build/srv/shop", Some("ssh://build/srv/shop")),
+            ("ssh://ada@build:2222/srv/a%20b", Some("ssh://ada@build:2222/srv/a%20b")),
+            ("vscode-remote://ssh-remote+build/srv/shop?x#y", Some("ssh://build/srv/shop")),
+            ("vscode-remote://ssh-remote%2Bbuild/srv", Some("ssh://build/srv")),
+            ("vscode-remote://ssh-remote+other/srv", None),
+            ("vscode-remote://wsl+Debian/srv", None),
+            ("vscode-remote://ssh-remote+-oProxyCommand=x/srv", None),
+            ("ssh://ada@build/srv", None),
+            ("ssh://other/srv", None),
+            ("file:///srv", None),
+        ] {
+            let found = remote_folder(uri, &hosts).map(|folder| folder.to_string());
+            assert_eq!(found.as_deref(), expected, "{uri}");
+            assert_eq!(remote_folder(uri, &[]), None, "{uri}");
+        }
+    }
 
     fn check(uri: &str, expected: Option<&str>) {
         assert_eq!(folder(uri), expected.map(PathBuf::from), "{uri}");

@@ -55,6 +55,7 @@ impl TestHome {
             binding: BindingRequest::default(),
             caller: Caller::agent(AgentClass::Exec, "mcp"),
             project: ProjectSource::ClientRoots,
+            remote_hosts: Vec::new(),
         }
     }
 }

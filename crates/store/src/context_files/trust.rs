@@ -1,7 +1,8 @@
 //! The list of trusted folders: files in these folders may instruct a model.
 //!
 //! A checkout cannot declare itself trusted. The list is on this host, in the state folder, and
-//! contains real paths. A folder is trusted if the list has it or one of its parents.
+//! contains real paths, and addresses of folders on other machines. A folder is trusted if the
+//! list has it or one of its parents.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -16,6 +17,7 @@ use crate::backend::local::{LocalBackend, Privacy, RootDir};
 use crate::backend::{Backend as _, BackendError, Expect, Stamp};
 use crate::binding::BaseFolders;
 use crate::host_fs;
+use crate::remote_folder::RemoteFolder;
 
 /// Folder of the list, in the state folder.
 const FOLDER: &str = "trust";
@@ -72,7 +74,43 @@ impl TrustedFolders {
     /// Returns the trusted folders in the order of their paths.
     pub async fn list(&self) -> Result<Vec<PathBuf>, TrustError> {
         let (backend, file) = self.list_file()?;
-        Ok(read(&backend, &file).await?.0)
+        Ok(read(&backend, &file).await?.0.folders)
+    }
+
+    /// Returns the trusted folders on other machines in the order of their addresses.
+    pub async fn remotes(&self) -> Result<Vec<RemoteFolder>, TrustError> {
+        let (backend, file) = self.list_file()?;
+        Ok(read(&backend, &file).await?.0.remotes)
+    }
+
+    /// Checks whether a folder on another machine, or one of its parents, is trusted.
+    pub async fn has_remote(&self, folder: &RemoteFolder) -> Result<bool, TrustError> {
+        Ok(self.remotes().await?.iter().any(|trusted| folder.is_below(trusted)))
+    }
+
+    /// Adds a folder on another machine, which need not be reachable. Returns whether it was new in the list.
+    pub async fn add_remote(&self, folder: &RemoteFolder) -> Result<bool, TrustError> {
+        if folder.is_everything() {
+            return Err(TrustError::Everything);
+        }
+        let added = self.change(|list| {
+            let is_new = !list.remotes.contains(folder);
+            if is_new {
+                list.remotes.push(folder.clone());
+            }
+            is_new
+        });
+        added.await
+    }
+
+    /// Removes a folder on another machine. Returns whether it was in the list.
+    pub async fn remove_remote(&self, folder: &RemoteFolder) -> Result<bool, TrustError> {
+        let removed = self.change(|list| {
+            let before = list.remotes.len();
+            list.remotes.retain(|listed| listed != folder);
+            list.remotes.len() < before
+        });
+        removed.await
     }
 
     /// Returns the time of the last write of the list; `None` if there is no list.
@@ -96,10 +134,10 @@ impl TrustedFolders {
         if real.to_str().is_none_or(|text| text.contains(['\n', '\r'])) {
             return Err(TrustError::BadPath(real));
         }
-        let added = self.change(|folders| {
-            let is_new = !folders.contains(&real);
+        let added = self.change(|list| {
+            let is_new = !list.folders.contains(&real);
             if is_new {
-                folders.push(real.clone());
+                list.folders.push(real.clone());
             }
             is_new
         });
@@ -110,28 +148,31 @@ impl TrustedFolders {
     /// Removes a folder, which may not exist any more. Returns whether it was in the list.
     pub async fn remove(&self, folder: &Path) -> Result<bool, TrustError> {
         let real = host_fs::real_path(folder).unwrap_or_else(|_| folder.to_owned());
-        let removed = self.change(|folders| {
-            let before = folders.len();
-            folders.retain(|listed| *listed != real && *listed != folder);
-            folders.len() < before
+        let removed = self.change(|list| {
+            let before = list.folders.len();
+            list.folders.retain(|listed| *listed != real && *listed != folder);
+            list.folders.len() < before
         });
         removed.await
     }
 
     async fn change(
         &self,
-        change: impl Fn(&mut Vec<PathBuf>) -> bool + Send,
+        change: impl Fn(&mut TrustList) -> bool + Send,
     ) -> Result<bool, TrustError> {
         let (backend, file) = self.list_file()?;
         let mut lock = backend.lock(DatabaseId::NONE, LOCK_WAIT).await?;
         for _ in 0..=OUTSIDE_RACE_RETRIES {
-            let (mut folders, stamp) = read(&backend, &file).await?;
-            if !change(&mut folders) {
+            let (mut list, stamp) = read(&backend, &file).await?;
+            if !change(&mut list) {
                 return Ok(false);
             }
-            folders.sort();
-            let lines = folders.iter().map(|folder| format!("{}\n", folder.display()));
-            let text: String = std::iter::once(HEADING.to_owned()).chain(lines).collect();
+            list.folders.sort();
+            list.remotes.sort();
+            let folders = list.folders.iter().map(|folder| format!("{}\n", folder.display()));
+            let remotes = list.remotes.iter().map(|folder| format!("{folder}\n"));
+            let heading = std::iter::once(HEADING.to_owned());
+            let text: String = heading.chain(folders).chain(remotes).collect();
             let expect = stamp.map_or(Expect::Absent, Expect::File);
             match write_file(&backend, &mut *lock, &file, text.as_bytes(), expect).await {
                 // A person edits the list at the same time.
@@ -155,18 +196,29 @@ pub(super) fn is_trusted(trusted: &[PathBuf], path: &Path) -> bool {
     trusted.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Reads the list. Lines that are not absolute paths are ignored.
+/// The trusted folders.
+#[derive(Debug, Default)]
+struct TrustList {
+    folders: Vec<PathBuf>,
+    remotes: Vec<RemoteFolder>,
+}
+
+/// Reads the list. Lines that are neither absolute paths nor addresses are ignored.
 async fn read(
     backend: &LocalBackend,
     file: &RelativePath,
-) -> Result<(Vec<PathBuf>, Option<Stamp>), BackendError> {
+) -> Result<(TrustList, Option<Stamp>), BackendError> {
     let read = match backend.read(file, LIST_BYTES_MAX).await {
         Ok(read) => read,
-        Err(BackendError::NotFound) => return Ok((Vec::new(), None)),
+        Err(BackendError::NotFound) => return Ok((TrustList::default(), None)),
         Err(error) => return Err(error),
     };
     let text = String::from_utf8_lossy(&read.bytes);
     let folders =
         text.lines().map(Path::new).filter(|path| path.is_absolute() && path.parent().is_some());
-    Ok((folders.map(Path::to_owned).collect(), Some(read.stat.stamp)))
+    let list = TrustList {
+        folders: folders.map(Path::to_owned).collect(),
+        remotes: text.lines().filter_map(|line| line.parse().ok()).collect(),
+    };
+    Ok((list, Some(read.stat.stamp)))
 }

@@ -272,12 +272,12 @@ const EMBEDDINGS: &[KnownSetting] = &[
         .only_in_file(),
 ];
 
-const SSH: &[KnownSetting] = &[list(
-    "command",
-    "[\"ssh\"]",
-    "program that reaches other machines, with its first arguments",
-)
-.only_in_file()];
+const SSH: &[KnownSetting] = &[
+    list("command", "[\"ssh\"]", "program that reaches other machines, with its first arguments")
+        .only_in_file(),
+    list("client_hosts", "[]", "machines whose folders an MCP client may name as roots")
+        .only_in_file(),
+];
 
 const SCREENING: &[KnownSetting] =
     &[list("allowed", "[]", "SHA-256 digests of texts that are always allowed")];
