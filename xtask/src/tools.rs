@@ -76,6 +76,7 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::npm("@axe-core/playwright", "4.14.0"),
     SYSTEMD_ANALYZE,
     CHROMIUM,
+    SSHD,
 ];
 
 /// The agent hosts that `cargo xtask hosts` drives besides those of the tests.
@@ -103,6 +104,9 @@ const SYSTEMD_ANALYZE: Tool =
 
 /// The browser that the tests of the page drive.
 const CHROMIUM: Tool = Tool { source: ToolSource::System, name: "chromium", version: "" };
+
+/// The SSH server that tests start on the loopback, and its client.
+const SSHD: Tool = Tool { source: ToolSource::System, name: "sshd", version: "" };
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
@@ -183,6 +187,9 @@ pub(crate) fn prepare(workspace: &CargoWorkspace, required: &[Tool]) -> anyhow::
     }
     if required.contains(&CHROMIUM) {
         system::require(&system::CHROMIUM)?;
+    }
+    if required.contains(&SSHD) {
+        system::require(&system::SSHD)?;
     }
     if required.contains(&SYSTEMD_ANALYZE) {
         system::require(&system::SYSTEMD_ANALYZE)?;

@@ -15,6 +15,9 @@ mod http;
 mod memory_backend;
 mod models;
 mod random;
+mod reserved_port;
+pub mod sshd;
+pub mod tcp_proxy;
 mod tls;
 mod wait;
 
