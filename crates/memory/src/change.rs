@@ -31,6 +31,15 @@ pub struct DatabaseId(pub u64);
 impl DatabaseId {
     /// Stands for writes that no database records.
     pub const NONE: Self = Self(0);
+
+    /// Returns the identity of what the database records about one place. Two places may be one folder, under two
+    /// addresses; then each has changes of its own.
+    #[must_use]
+    pub fn at_place(self, place: &str) -> Self {
+        let digest = Revision::digest(format!("{:016x} {place}", self.0).as_bytes()).to_string();
+        let digits = digest.get(..16).unwrap_or_default();
+        Self(u64::from_str_radix(digits, 16).expect("a digest has hex digits"))
+    }
 }
 
 /// The key of a physical root in the state.

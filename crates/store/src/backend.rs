@@ -281,8 +281,9 @@ pub trait Staged: Debug + Send + Sync {
     async fn publish(self: Box<Self>, expect: Expect) -> Result<(), BackendError>;
 }
 
-/// Predicate: history has these bytes, which were at this path, so they may be removed without loss.
-pub type IsReferenced = dyn Fn(&RelativePath, &[u8]) -> bool + Send + Sync;
+/// Predicate: history has these bytes, which were at this path, so they may be removed without loss. Returns `None` if that
+/// is unknown now; then they stay where they are.
+pub type IsReferenced = dyn Fn(&RelativePath, &[u8]) -> Option<bool> + Send + Sync;
 
 /// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -299,19 +300,20 @@ pub struct SweepReport {
 /// Several state databases may record one root, for example those of two machines that share a checkout.
 #[async_trait]
 pub trait RootLock: Debug + Send + Sync {
-    /// Returns the number of writes by Lukasa processes to this root. While it is unchanged, none of them wrote.
+    /// Returns a number that grows with each write by a Lukasa process to this root. While it is unchanged, none of them
+    /// wrote. It can be compared with other numbers of this process.
     fn generation(&self) -> u64;
 
     /// Checks whether an earlier holder, or the machine, died in the middle of a write.
     fn was_interrupted(&self) -> bool;
 
-    /// Checks whether the machine was restarted since the last write. Bytes that were not synchronized before that
-    /// may be torn.
+    /// Checks whether the machine was restarted since the last write of the holder's database. Bytes that were not
+    /// synchronized before that may be torn.
     fn machine_restarted(&self) -> bool;
 
-    /// Checks whether the last write was recorded in another database. A write that the holder's own database recorded
-    /// may have been interrupted before.
-    fn is_foreign(&self) -> bool;
+    /// Checks whether a write of the holder's database may be unfinished although no mark says so. Another database
+    /// recorded the last write, or a mark may have been lost on its way.
+    fn is_uncertain(&self) -> bool;
 
     /// Returns the last change of the holder's database that is known to be carried out completely, or `None` if
     /// unknown. The value is kept as long as the machine runs and few databases share the root.
@@ -425,7 +427,7 @@ pub trait Backend: Debug + Send + Sync {
         LastWrite::Ended
     }
 
-    /// Returns the number of writes by Lukasa processes to this root, without the lock. Returns `None` if a write is in
+    /// Returns the number that [`RootLock::generation`] returns, without the lock. Returns `None` if a write is in
     /// progress or the number is unknown.
     async fn write_count(&self) -> Option<u64> {
         None

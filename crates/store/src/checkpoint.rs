@@ -229,24 +229,43 @@ async fn sync_open_files(
 
 /// Makes open changes of these roots durable, closes them, and refreshes the generated indexes.
 async fn checkpoint_roots(store: &Store, roots: &[Arc<Root>]) -> Result<(), StoreError> {
+    let (local, remote): (Vec<_>, Vec<_>) =
+        roots.iter().cloned().partition(|root| root.remote.is_none());
+    // A machine that is out of reach must not keep the other roots from being closed.
+    for root in remote {
+        if let Err(error) = checkpoint_together(store, std::slice::from_ref(&root)).await {
+            tracing::debug!(%error, "a checkpoint of a remote root failed; the next one tries again");
+            store.mark_dirty(&root);
+        }
+    }
+    checkpoint_together(store, &local).await
+}
+
+/// The same for roots whose changes are closed together.
+async fn checkpoint_together(store: &Store, roots: &[Arc<Root>]) -> Result<(), StoreError> {
     let mut open = BTreeMap::new();
     for root in roots {
-        // While the root is locked no write is in progress, so all recorded changes are in place.
-        let _lock = root.lock(store).await?;
         open.extend(open_changes(store, root).await?);
     }
     // A change over several roots is closed when all of them are synchronized.
-    let others: Vec<Arc<Root>> = store
+    let others = store
         .known_roots()
         .into_iter()
         .filter(|root| !roots.iter().any(|dirty_root| dirty_root.key.place == root.key.place))
-        .filter(|root| open.values().any(|open| touches(open, root)))
-        .collect();
-    for root in &others {
+        .filter(|root| open.values().any(|open| touches(open, root)));
+    let all: Vec<Arc<Root>> = roots.iter().cloned().chain(others).collect();
+    // A change is recorded while its roots are locked. Once each lock was acquired, all these changes are in place.
+    let (local, remote): (Vec<_>, Vec<_>) = all.iter().partition(|root| root.remote.is_none());
+    for root in local {
         let _lock = root.lock(store).await?;
     }
-    let all: Vec<_> = roots.iter().cloned().chain(others).collect();
+    // Held until the files are durable, because another machine may restart meanwhile.
+    let mut locks = Vec::with_capacity(remote.len());
+    for root in remote {
+        locks.push(root.lock(store).await?);
+    }
     close_changes(store, &all, &open).await?;
+    drop(locks);
     for root in roots.iter().filter(|root| root.generates_list) {
         if let Err(error) = memory_list::refresh_list(store, root).await {
             tracing::warn!(%error, "refreshing a generated index failed");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use memory::change::{FileChange, Trust};
+use memory::command::CommandError;
 use memory::document::Revision;
 use memory::limits::{FIRST_SIGHT_BYTES_MAX, MEMORY_BYTES_MAX};
 use memory::path::RelativePath;
@@ -66,6 +67,8 @@ fn skip_unusable_root(edits: Result<usize, StoreError>) -> Result<usize, StoreEr
             tracing::warn!(%mount, error = %source, "scan for external edits failed; skipping the root");
             Ok(0)
         }
+        // The machine of the root is out of reach.
+        Err(StoreError::Refused(CommandError::ScopeUnavailable { .. })) => Ok(0),
         edits => edits,
     }
 }

@@ -44,7 +44,7 @@ pub(crate) async fn recover(
         locked.lock.completed().filter(|done| Some(*done) <= last_recorded && !restarted);
     // If no writer died, all recorded changes were carried out, and differences are external edits. A writer that
     // died before recording left nothing to redo.
-    let interrupted = locked.lock.was_interrupted() || locked.lock.is_foreign();
+    let interrupted = locked.lock.was_interrupted() || locked.lock.is_uncertain();
     let is_unfinished = |open: &&OpenChange| interrupted && Some(open.change.id) > completed;
     let newest = open.values().next_back().filter(is_unfinished);
     let unfinished: Vec<&OpenChange> = if restarted && interrupted {
@@ -139,7 +139,8 @@ fn referenced_check(
             restarted && whole.iter().any(|whole| is_torn(bytes, whole))
         };
         let is_list = || has_list && path.as_str() == MEMORY_LIST && is_generated_list(bytes);
-        revisions.contains(&(path.clone(), Revision::digest(bytes))) || is_torn_write() || is_list()
+        let is_known = revisions.contains(&(path.clone(), Revision::digest(bytes)));
+        Some(is_known || is_torn_write() || is_list())
     })
 }
 

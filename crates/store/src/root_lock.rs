@@ -38,6 +38,7 @@ impl Root {
             // The next reader tries again.
             Ok(None) => self.recovery_checked.store(false, Ordering::Relaxed),
             Err(error) => {
+                self.recovery_checked.store(false, Ordering::Relaxed);
                 tracing::warn!(%error, "recovery of an interrupted write failed before a read");
             }
         }
@@ -59,8 +60,8 @@ impl Root {
     pub(crate) async fn lock(self: &Arc<Self>, store: &Store) -> Result<LockedRoot, StoreError> {
         // The database does not create its folder.
         store.folders.create_state_folder();
-        let database = store.database_id().await?;
-        let lock = self.backend.lock(database, LOCK_WAIT).await;
+        let writer = store.database_id().await?.at_place(&self.key.place);
+        let lock = self.backend.lock(writer, LOCK_WAIT).await;
         self.finish_lock(store, lock.map_err(StoreError::backend_error(self.mount))?).await
     }
 
@@ -68,8 +69,8 @@ impl Root {
     async fn try_lock(self: &Arc<Self>, store: &Store) -> Result<Option<LockedRoot>, StoreError> {
         // The database does not create its folder.
         store.folders.create_state_folder();
-        let database = store.database_id().await?;
-        let lock = self.backend.try_lock(database).await;
+        let writer = store.database_id().await?.at_place(&self.key.place);
+        let lock = self.backend.try_lock(writer).await;
         let lock = lock.map_err(StoreError::backend_error(self.mount))?;
         let Some(lock) = lock else { return Ok(None) };
         self.finish_lock(store, lock).await.map(Some)
@@ -114,13 +115,14 @@ pub(crate) struct LockedRoot {
 }
 
 impl LockedRoot {
-    /// Checks whether the last write may be unfinished. Another database says nothing about the changes of this one.
+    /// Checks whether the last write of this database may be unfinished.
     async fn may_be_unfinished(&self, store: &Store) -> Result<bool, StoreError> {
-        if self.lock.was_interrupted() || !self.lock.is_foreign() {
+        if self.lock.was_interrupted() || !self.lock.is_uncertain() {
             return Ok(self.lock.was_interrupted());
         }
         let open = store.state.open_changes(&self.root.key.place).await?;
-        Ok(open.iter().any(|open| Some(open.change.id) > self.lock.completed()))
+        let completed = self.lock.completed().filter(|_| !self.lock.machine_restarted());
+        Ok(open.iter().any(|open| Some(open.change.id) > completed))
     }
 
     /// Updates the cache with what other processes recorded since the last refresh.

@@ -393,9 +393,14 @@ impl Memories {
             listing.incomplete_mounts.push(bound.mount);
         }
         listing.omitted += omitted;
-        let heads = document_heads(root, &list.files)
-            .await
-            .map_err(StoreError::backend_error(bound.mount))?;
+        let heads = match document_heads(root, &list.files).await {
+            Ok(heads) => heads,
+            Err(BackendError::Unreachable(_)) if under.is_none() => {
+                listing.incomplete_mounts.push(bound.mount);
+                return Ok(());
+            }
+            Err(error) => return Err(StoreError::backend_error(bound.mount)(error)),
+        };
         for (file, head) in list.files.iter().zip(heads) {
             if root.is_list(&file.path) && head.generated {
                 continue;

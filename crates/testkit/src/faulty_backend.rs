@@ -242,8 +242,8 @@ impl RootLock for FaultyRootLock {
         self.inner.completed()
     }
 
-    fn is_foreign(&self) -> bool {
-        self.inner.is_foreign()
+    fn is_uncertain(&self) -> bool {
+        self.inner.is_uncertain()
     }
 
     async fn begin(&mut self) -> Result<(), BackendError> {

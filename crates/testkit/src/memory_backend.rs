@@ -140,7 +140,7 @@ struct MemoryRootLock {
     record: MemoryLockRecord,
     interrupted: bool,
     restarted: bool,
-    is_foreign: bool,
+    is_uncertain: bool,
     _guard: OwnedMutexGuard<()>,
 }
 
@@ -174,8 +174,8 @@ impl RootLock for MemoryRootLock {
         self.record.completed.get(&self.database).copied()
     }
 
-    fn is_foreign(&self) -> bool {
-        self.is_foreign
+    fn is_uncertain(&self) -> bool {
+        self.is_uncertain
     }
 
     async fn begin(&mut self) -> Result<(), BackendError> {
@@ -186,7 +186,7 @@ impl RootLock for MemoryRootLock {
 
     async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.interrupted = false;
-        self.is_foreign = false;
+        self.is_uncertain = false;
         if let Some(completed) = completed {
             self.record.completed.insert(self.database, completed);
         }
@@ -259,7 +259,7 @@ impl Backend for MemoryBackend {
             database,
             interrupted: record.writing || record.restarted,
             restarted: record.restarted,
-            is_foreign: record.database != database,
+            is_uncertain: record.database != database,
             record,
             _guard: guard,
         }))

@@ -42,6 +42,7 @@ mod processes;
 mod quipu;
 mod readme;
 mod recall;
+mod remote;
 mod removed_folder;
 mod reviews;
 mod sandbox;

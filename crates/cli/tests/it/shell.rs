@@ -74,6 +74,7 @@ fn the_help_lists_the_commands() {
       install      Set up an agent to use Lukasa
       uninstall    Remove Lukasa from the settings of an agent
       encoder      Install the encoder, with which recall finds memories by their meaning
+      remote       Prepare other machines whose projects are used over SSH
       hook         Handle a hook event of an agent
       demo         Run a guided demo in a temporary home
       completions  Print the completion script of a shell
@@ -91,7 +92,7 @@ fn the_help_lists_the_flags_after_the_commands() {
       -V, --version  Print version
 
     Location:
-          --project <DIR>         Use the project that contains DIR
+          --project <DIR>         Use the project that contains DIR, which may be `ssh://HOST/PATH`
           --project-root <PLACE>  Place of project memories: `repo` in the checkout, `host` on this
                                   machine only [possible values: repo, host]
           --workspace-id <ID>     Use this workspace instead of that of the git worktree
@@ -134,7 +135,7 @@ fn without_a_command_first_steps_are_shown() {
       History     log  show  diff  undo
       Care        status  features  models  runs  doctor  import  export  workspace
       Serve       ui  mcp  acp  serve  service  token  events
-      Set up      install  uninstall  encoder  hook  demo  completions  man  help
+      Set up      install  uninstall  encoder  remote  hook  demo  completions  man  help
 
     `lukasa help` describes each command, `lukasa help COMMAND` shows examples.
     ");

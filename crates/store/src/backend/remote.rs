@@ -28,8 +28,8 @@ use state::private_files::create_private_folder;
 
 pub use self::far_side::serve;
 pub use self::link::{Connect, ConnectError, Link};
-use self::session::RemoteSession;
 pub use self::session::Streams;
+use self::session::{HeldLock, RemoteSession};
 pub(crate) use self::ssh::SshConnect;
 pub use self::ssh::{SshSettings, ssh_failure};
 use self::wire::{Operation, Reply, SENT_FILE_BYTES_MAX, SENT_FILES_MAX, WriteStep, path_texts};
@@ -38,6 +38,9 @@ use super::{
     LastWrite, RootLock, Staged, Stamp, SweepReport, Walk,
 };
 use crate::host_fs;
+
+/// Maximum number of changes of a list before a new one is requested.
+const KNOWN_CHANGES_MAX: usize = 16_384;
 
 /// Maximum number of bytes that one call reads from all its files.
 const SENT_TOTAL_BYTES_MAX: usize = 32 << 20;
@@ -51,8 +54,8 @@ pub struct RemoteBackend {
     /// The file that keeps the identity of the root.
     identity_file: PathBuf,
     opened: tokio::sync::Mutex<Option<Target>>,
-    /// The connection of the lock that this process holds.
-    locked: Arc<Mutex<Option<Target>>>,
+    /// The lock that this process holds, and its connection.
+    locked: Arc<Mutex<Option<(u64, Target)>>>,
     list: Mutex<Option<KnownList>>,
 }
 
@@ -62,6 +65,17 @@ struct Target {
     session: Arc<RemoteSession>,
     root: u32,
 }
+
+impl Target {
+    /// Returns a number of writes for the caches of this process. Marks that were sent on an earlier connection may have
+    /// been lost, so numbers of two connections are never equal.
+    fn generation(&self, far_side: u64) -> u64 {
+        self.session.number.wrapping_mul(SESSION_STEP).wrapping_add(far_side)
+    }
+}
+
+/// The distance between the generations of two connections: large and odd, so that no count of writes bridges it.
+const SESSION_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A list and its number at the far side.
 #[derive(Clone, Debug)]
@@ -90,7 +104,7 @@ impl RemoteBackend {
     /// Returns the root on a live connection.
     async fn target(&self) -> Result<Target, BackendError> {
         // While the root is locked, a new connection would be without the lock.
-        if let Some(target) = self.locked.lock().clone() {
+        if let Some((_, target)) = self.locked.lock().clone() {
             return Ok(target);
         }
         let mut opened = self.opened.lock().await;
@@ -159,9 +173,9 @@ impl RemoteBackend {
     ) -> Result<Vec<Result<FileRead, BackendError>>, BackendError> {
         let operation = Operation::Read { paths: path_texts(paths), max: wire::number(max) };
         match self.call(operation).await? {
-            Reply::Read(reads) if reads.len() == paths.len() => {
+            Reply::Read(reads) if reads.0.len() == paths.len() => {
                 let read = |read: Result<wire::WireRead, wire::Failure>| Ok(read?.check(max)?);
-                Ok(reads.into_iter().map(read).collect())
+                Ok(reads.0.into_iter().map(read).collect())
             }
             _ => Err(wire::Malformed.into()),
         }
@@ -191,7 +205,11 @@ impl Backend for RemoteBackend {
         let known = self.list.lock().clone().filter(|known| known.session == session.number);
         let operation = Operation::List {
             walked: freshness == Freshness::Walked,
-            known: known.as_ref().map(|known| known.number),
+            // With many changes a new list is smaller.
+            known: known
+                .as_ref()
+                .filter(|known| known.list.changes_since_walk() < KNOWN_CHANGES_MAX)
+                .map(|known| known.number),
         };
         let (number, list) = match (session.call(root, operation).await?, known) {
             (Reply::SameList, Some(known)) => return Ok(known.list),
@@ -199,14 +217,17 @@ impl Backend for RemoteBackend {
                 let change = |(path, stat): (String, Option<wire::WireStat>)| {
                     Ok((wire::parse_path(&path)?, stat.map(TryInto::try_into).transpose()?))
                 };
-                let changes = changes.into_iter().map(change);
+                let changes = changes.0.into_iter().map(change);
                 let changes = changes.collect::<Result<_, wire::Malformed>>()?;
                 let mut list = known.list;
                 Arc::make_mut(&mut list).update(changes);
+                if list.files.len() > Extent::ALL.max {
+                    return Err(wire::Malformed.into());
+                }
                 (number, list)
             }
             (Reply::List { number, files, files_total, incomplete }, _) => {
-                let files = wire::walked_files(files, Extent::ALL.max)?;
+                let files = wire::walked_files(files.0, Extent::ALL.max)?;
                 let files_total = wire::files_total(files_total, files.len())?;
                 let walk = Walk { files, files_total, incomplete, ..Walk::default() };
                 (number, Arc::new(FileList::from(walk)))
@@ -301,18 +322,21 @@ impl Backend for RemoteBackend {
         let target = self.target().await?;
         let wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let operation = Operation::Lock { database: database.0, wait_millis };
-        let (lock, reply) = target.session.call_with(target.root, operation, None).await?;
-        let Reply::Locked { generation, interrupted, restarted, foreign, completed } = reply else {
+        let (reply, lock) = target.session.call_with(target.root, operation, None).await?;
+        let (Reply::Locked { generation, interrupted, restarted, completed }, Some(lock)) =
+            (reply, lock)
+        else {
             return Err(wire::Malformed.into());
         };
-        *self.locked.lock() = Some(target.clone());
+        *self.locked.lock() = Some((lock.number, target.clone()));
         Ok(Box::new(RemoteLock {
+            generation: target.generation(generation),
             target,
             lock,
             locked: Arc::clone(&self.locked),
-            generation,
             completed: wire::completed(completed),
-            last_write: LastWriteFacts { interrupted, restarted, foreign },
+            interrupted,
+            restarted,
         }))
     }
 
@@ -324,8 +348,9 @@ impl Backend for RemoteBackend {
     }
 
     async fn write_count(&self) -> Option<u64> {
-        match self.call(Operation::WriteCount).await {
-            Ok(Reply::WriteCount(count)) => count,
+        let target = self.target().await.ok()?;
+        match target.session.call(target.root, Operation::WriteCount).await {
+            Ok(Reply::WriteCount(count)) => Some(target.generation(count?)),
             _ => None,
         }
     }
@@ -337,8 +362,8 @@ impl Backend for RemoteBackend {
     async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
         let target = self.target().await?;
         let sweep = Operation::Write(WriteStep::Sweep);
-        match target.session.call_with(target.root, sweep, Some(in_history)).await?.1 {
-            Reply::Swept { removed, restored } => Ok(wire::swept(removed, &restored)?),
+        match target.session.call_with(target.root, sweep, Some(in_history)).await?.0 {
+            Reply::Swept { removed, restored } => Ok(wire::swept(removed, &restored.0)?),
             _ => Err(wire::Malformed.into()),
         }
     }
@@ -404,18 +429,13 @@ impl Drop for RemoteStaged {
 #[derive(Debug)]
 struct RemoteLock {
     target: Target,
-    lock: u64,
-    locked: Arc<Mutex<Option<Target>>>,
+    /// Released when it is dropped.
+    lock: HeldLock,
+    locked: Arc<Mutex<Option<(u64, Target)>>>,
     generation: u64,
     completed: Option<ChangeId>,
-    last_write: LastWriteFacts,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct LastWriteFacts {
     interrupted: bool,
     restarted: bool,
-    foreign: bool,
 }
 
 #[async_trait]
@@ -425,15 +445,16 @@ impl RootLock for RemoteLock {
     }
 
     fn was_interrupted(&self) -> bool {
-        self.last_write.interrupted
+        self.interrupted
     }
 
     fn machine_restarted(&self) -> bool {
-        self.last_write.restarted
+        self.restarted
     }
 
-    fn is_foreign(&self) -> bool {
-        self.last_write.foreign
+    fn is_uncertain(&self) -> bool {
+        // The mark of a write may have been lost with a connection.
+        true
     }
 
     fn completed(&self) -> Option<ChangeId> {
@@ -441,27 +462,30 @@ impl RootLock for RemoteLock {
     }
 
     async fn begin(&mut self) -> Result<(), BackendError> {
-        let step = WriteStep::Begin { lock: self.lock };
+        let step = WriteStep::Begin { lock: self.lock.number };
         self.target.session.send(self.target.root, step)?;
-        self.generation += 1;
+        self.generation = self.generation.wrapping_add(1);
         Ok(())
     }
 
     async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         // If it gets lost, the next holder of the lock finds the files as they are recorded.
         let number = completed.map(|change| change.0);
-        let step = WriteStep::End { lock: self.lock, completed: number };
+        let step = WriteStep::End { lock: self.lock.number, completed: number };
         self.target.session.send(self.target.root, step)?;
         self.completed = completed.or(self.completed);
-        self.last_write = LastWriteFacts { interrupted: false, foreign: false, ..self.last_write };
+        self.interrupted = false;
         Ok(())
     }
 }
 
 impl Drop for RemoteLock {
     fn drop(&mut self) {
-        *self.locked.lock() = None;
-        // The end of the connection releases it, too.
-        drop(self.target.session.send(self.target.root, WriteStep::Unlock { lock: self.lock }));
+        let mut locked = self.locked.lock();
+        let session = self.target.session.number;
+        let is_own = |(number, target): &mut (u64, Target)| {
+            *number == self.lock.number && target.session.number == session
+        };
+        drop(locked.take_if(is_own));
     }
 }

@@ -171,7 +171,7 @@ impl ContextFiles {
         let mut lock = backend.lock(DatabaseId::NONE, LOCK_WAIT).await?;
         if lock.was_interrupted() {
             // Only Lukasa writes there, so a file that a dead writer moved aside was Lukasa's own.
-            backend.sweep_top(Arc::new(|_: &RelativePath, _: &[u8]| true)).await?;
+            backend.sweep_top(Arc::new(|_: &RelativePath, _: &[u8]| Some(true))).await?;
         }
         for _ in 0..=OUTSIDE_RACE_RETRIES {
             let expect = match backend.read(&name, 0).await {
@@ -221,9 +221,8 @@ impl ContextFiles {
             }
         }
         let in_history = move |path: &RelativePath, bytes: &[u8]| {
-            backups
-                .get(path)
-                .is_some_and(|(backup, in_place)| *in_place || backup.as_slice() == bytes)
+            let backup = backups.get(path);
+            Some(backup.is_some_and(|(backup, in_place)| *in_place || backup.as_slice() == bytes))
         };
         let swept = backend.sweep_top(Arc::new(in_history)).await.map_err(&to_error)?;
         for name in swept.restored {

@@ -112,12 +112,25 @@ struct LockRecord {
     databases: [DatabaseRecord; DATABASES],
 }
 
-/// A database and its last completed change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A database, its last completed change, and the beginning of the boot id when it ended its last write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DatabaseRecord {
     database: DatabaseId,
     completed: ChangeId,
+    boot: [u8; BOOT_CHARS],
 }
+
+/// Number of characters of a boot id that are kept for each database.
+const BOOT_CHARS: usize = 8;
+
+impl Default for DatabaseRecord {
+    fn default() -> Self {
+        Self { database: DatabaseId::NONE, completed: ChangeId(0), boot: NO_BOOT }
+    }
+}
+
+/// Stands for the boot of a database that ended no write.
+const NO_BOOT: [u8; BOOT_CHARS] = [b'.'; BOOT_CHARS];
 
 /// Maximum length of a record, in bytes.
 const RECORD_BYTES_MAX: usize = 512;
@@ -133,7 +146,8 @@ impl LockRecord {
         let (boot, generation, pid) = (&self.boot_id, self.generation, self.pid);
         let mut line = format!("lukasa3 {boot:36.36} {generation:020} {pid:010} {writing}");
         for of in &self.databases {
-            write!(line, " {:016x} {:020}", of.database.0, of.completed.0)
+            let boot = String::from_utf8_lossy(&of.boot);
+            write!(line, " {:016x} {:020} {boot}", of.database.0, of.completed.0)
                 .expect("a text can be appended to");
         }
         line.push('\n');
@@ -159,6 +173,7 @@ impl LockRecord {
         for of in &mut record.databases {
             of.database = DatabaseId(u64::from_str_radix(words.next()?, 16).ok()?);
             of.completed = ChangeId(words.next()?.parse().ok().filter(|number| *number >= 0)?);
+            of.boot = words.next()?.as_bytes().try_into().ok()?;
         }
         words.next().is_none().then_some(record)
     }
@@ -170,12 +185,19 @@ impl LockRecord {
         (of.completed != ChangeId(0)).then_some(of.completed)
     }
 
-    /// Makes a database the latest.
-    fn set_latest(&mut self, database: DatabaseId, completed: Option<ChangeId>) {
-        let completed = completed.or(self.completed(database)).unwrap_or_default();
+    /// Makes a database the latest, at the start of a write.
+    fn set_latest(&mut self, database: DatabaseId) {
         let known = self.databases.iter().position(|of| of.database == database);
         self.databases[..=known.unwrap_or(DATABASES - 1)].rotate_right(1);
-        self.databases[0] = DatabaseRecord { database, completed };
+        if known.is_none() {
+            self.databases[0] = DatabaseRecord { database, ..DatabaseRecord::default() };
+        }
+    }
+
+    /// Checks whether the machine may have restarted since the last write of a database.
+    fn restarted_since_write_of(&self, database: DatabaseId) -> bool {
+        let of = self.databases.iter().find(|of| of.database == database);
+        of.is_none_or(|of| of.boot != current_boot())
     }
 
     /// Checks whether the last writer, or the machine, died in the middle of a write.
@@ -229,6 +251,11 @@ fn boot_id() -> &'static str {
     &BOOT
 }
 
+/// Returns the beginning of the current boot id.
+fn current_boot() -> [u8; BOOT_CHARS] {
+    boot_id().as_bytes().first_chunk().copied().unwrap_or(NO_BOOT)
+}
+
 /// The guard of a locked root.
 #[derive(Debug)]
 pub(super) struct LockFileGuard {
@@ -247,7 +274,7 @@ pub(super) struct LockFileGuard {
 struct LastWriteFacts {
     interrupted: bool,
     restarted: bool,
-    is_foreign: bool,
+    is_uncertain: bool,
 }
 
 #[async_trait]
@@ -264,8 +291,8 @@ impl RootLock for LockFileGuard {
         self.last_write.restarted
     }
 
-    fn is_foreign(&self) -> bool {
-        self.last_write.is_foreign
+    fn is_uncertain(&self) -> bool {
+        self.last_write.is_uncertain
     }
 
     fn completed(&self) -> Option<ChangeId> {
@@ -275,15 +302,18 @@ impl RootLock for LockFileGuard {
     async fn begin(&mut self) -> Result<(), BackendError> {
         self.record.writing = true;
         self.record.generation += 1;
-        self.record.set_latest(self.database, None);
+        self.record.set_latest(self.database);
         self.write_record()
     }
 
     async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.record.writing = false;
-        self.record.set_latest(self.database, completed);
+        self.record.set_latest(self.database);
+        let latest = &mut self.record.databases[0];
+        latest.completed = completed.unwrap_or(latest.completed);
+        latest.boot = current_boot();
         self.last_write.interrupted = false;
-        self.last_write.is_foreign = false;
+        self.last_write.is_uncertain = false;
         self.write_record()
     }
 }
@@ -294,14 +324,16 @@ impl LockFileGuard {
         // A file without a record is new, or a power cut lost its content or the file itself. The worse case is
         // assumed: one unneeded query of the state costs little.
         let interrupted = previous.as_ref().is_none_or(LockRecord::is_interrupted);
-        let restarted = previous.as_ref().is_none_or(|record| record.rebooted_since(boot_id()));
+        let restarted = previous.as_ref().is_none_or(|record| {
+            record.rebooted_since(boot_id()) || record.restarted_since_write_of(database)
+        });
         // Without a record the generation continues from the time, so that it differs from all earlier ones, which
         // processes may have cached.
         let generation =
             previous.as_ref().map_or_else(|| changed_at(lock.file()), |record| record.generation);
         let is_synced = previous.is_some();
         let databases = previous.map(|record| record.databases).unwrap_or_default();
-        let is_foreign = databases[0].database != database;
+        let is_uncertain = databases[0].database != database;
         let record = LockRecord {
             boot_id: boot_id().to_owned(),
             generation,
@@ -309,7 +341,7 @@ impl LockFileGuard {
             writing: false,
             databases,
         };
-        let last_write = LastWriteFacts { interrupted, restarted, is_foreign };
+        let last_write = LastWriteFacts { interrupted, restarted, is_uncertain };
         Self { lock, database, record, is_synced, last_write, _queue_guard: queue_guard }
     }
 
@@ -392,7 +424,8 @@ mod tests {
         ) {
             let mut record = LockRecord { generation, pid, writing, ..record("b".repeat(36)) };
             for (of, (database, completed)) in record.databases.iter_mut().zip(numbers) {
-                *of = DatabaseRecord { database: DatabaseId(database), completed: ChangeId(completed) };
+                let (database, completed) = (DatabaseId(database), ChangeId(completed));
+                *of = DatabaseRecord { database, completed, boot: *b"0b6c3a12" };
             }
             proptest::prop_assert_eq!(LockRecord::decode(&record.encode()), Some(record));
         }
@@ -425,8 +458,11 @@ mod tests {
     #[test]
     fn a_record_has_a_fixed_width_that_is_read_at_once() {
         let short = record("b".repeat(36));
-        let longest =
-            DatabaseRecord { database: DatabaseId(u64::MAX), completed: ChangeId(i64::MAX) };
+        let longest = DatabaseRecord {
+            database: DatabaseId(u64::MAX),
+            completed: ChangeId(i64::MAX),
+            boot: *b"ffffffff",
+        };
         let long = LockRecord {
             generation: u64::MAX,
             pid: u32::MAX,
@@ -445,12 +481,17 @@ mod tests {
     fn the_databases_of_the_latest_writes_are_kept() {
         let mut record = record(String::new());
         for number in 1..=4 {
-            record.set_latest(DatabaseId(number), Some(ChangeId(10)));
+            record.set_latest(DatabaseId(number));
+            record.databases[0].completed = ChangeId(10);
+            record.databases[0].boot = current_boot();
         }
-        record.set_latest(DatabaseId(2), None);
-        record.set_latest(DatabaseId(5), None);
+        record.set_latest(DatabaseId(2));
+        record.set_latest(DatabaseId(5));
         let kept = record.databases.map(|of| (of.database.0, of.completed.0));
         assert_eq!(kept, [(5, 0), (2, 10), (4, 10), (3, 10)]);
+        assert!(!record.restarted_since_write_of(DatabaseId(2)));
+        assert!(record.restarted_since_write_of(DatabaseId(5)), "it has ended no write");
+        assert!(record.restarted_since_write_of(DatabaseId(1)), "it is not known any more");
         assert_eq!(record.completed(DatabaseId(2)), Some(ChangeId(10)));
         assert_eq!(record.completed(DatabaseId(5)), None);
         assert_eq!(record.completed(DatabaseId(1)), None);
@@ -458,14 +499,15 @@ mod tests {
 
     #[test]
     fn torn_and_foreign_records_are_rejected() {
-        let databases = " 1 2 3 4 5 6 7 8";
+        let databases = " 1 2 abcdefgh".repeat(DATABASES);
         let whole = format!("lukasa3 b 1 2 writing{databases}");
         assert!(LockRecord::decode(&whole).is_some());
         let foreign = [
             "lukasa2 b 1 2 3 writing".to_owned(),
             format!("{whole} 9"),
             format!("lukasa3 b 1 2 so{databases}"),
-            whole.replace('8', "-8"),
+            whole.replace(" 2 abc", " -2 abc"),
+            whole.replace("abc", "ab"),
         ];
         for text in ["", "lukasa3", "lukasa3 b 1 2 writing 1", "\0\0\0"] {
             assert_eq!(LockRecord::decode(text), None, "{text:?}");

@@ -94,7 +94,8 @@ impl Sweep<'_> {
         name: &str,
         (original_name, path): (Option<&str>, Option<&RelativePath>),
     ) {
-        if self.is_disposable(folder, name, path) {
+        let Some(is_disposable) = self.is_disposable(folder, name, path) else { return };
+        if is_disposable {
             let removed = match folder.symlink_metadata(name) {
                 Ok(metadata) if metadata.is_dir() => remove_tree(folder, name),
                 Ok(_) | Err(_) => folder.remove_file(name),
@@ -115,27 +116,37 @@ impl Sweep<'_> {
         }
     }
 
-    /// Checks whether history has this file, or all files in this folder, or there is nothing to lose.
-    fn is_disposable(&self, folder: &Dir, name: &str, path: Option<&RelativePath>) -> bool {
-        let Ok(metadata) = folder.symlink_metadata(name) else { return false };
+    /// Checks whether history has this file, or all files in this folder, or there is nothing to lose. Returns `None` if
+    /// that is unknown now.
+    fn is_disposable(&self, folder: &Dir, name: &str, path: Option<&RelativePath>) -> Option<bool> {
+        let Ok(metadata) = folder.symlink_metadata(name) else { return Some(false) };
         if metadata.is_file() {
-            let Ok(read) = read_in(folder, name, HISTORY_FILE_BYTES_MAX) else { return false };
-            let is_known = |path| (self.is_referenced)(path, &read.bytes);
-            return read.bytes.is_empty() || read.is_whole() && path.is_some_and(is_known);
+            let Ok(read) = read_in(folder, name, HISTORY_FILE_BYTES_MAX) else {
+                return Some(false);
+            };
+            return match path {
+                _ if read.bytes.is_empty() => Some(true),
+                Some(path) if read.is_whole() => (self.is_referenced)(path, &read.bytes),
+                _ => Some(false),
+            };
         }
         if !metadata.is_dir() {
             // A link, pipe or device has no text, and a write never moves one aside by itself.
-            return true;
+            return Some(true);
         }
-        let Ok(inner) = folder.open_dir_nofollow(name) else { return false };
-        let Ok(entries) = inner.entries() else { return false };
-        entries.flatten().all(|entry| {
+        let Ok(inner) = folder.open_dir_nofollow(name) else { return Some(false) };
+        let Ok(entries) = inner.entries() else { return Some(false) };
+        for entry in entries.flatten() {
             let os_name = entry.file_name();
-            let Some(name) = os_name.to_str() else { return false };
             // Each level is a segment of the path, so the recursion ends when the path has its maximum depth.
-            let path = path.and_then(|path| path.child(name).ok());
-            path.is_some_and(|path| self.is_disposable(&inner, name, Some(&path)))
-        })
+            let inner_path = |name: &str| path.and_then(|path| path.child(name).ok());
+            let named = os_name.to_str().and_then(|name| Some((name, inner_path(name)?)));
+            let Some((name, path)) = named else { return Some(false) };
+            if !self.is_disposable(&inner, name, Some(&path))? {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use memory::document::Revision;
@@ -21,8 +21,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::wire::{
-    self, CLIENT_SILENCE_MAX, Call, Failure, FromFar, MARK, Operation, PROTOCOL, Reply,
-    SENT_FILE_BYTES_MAX, SENT_FILES_MAX, ToFar, WriteStep, parse_path,
+    self, ALIVE_EVERY, Bounded, Call, Failure, FromFar, LIST_CHANGES_MAX, MARK, Operation,
+    PROTOCOL, REPORTED_NAMES_MAX, Reply, SENT_FILE_BYTES_MAX, SENT_FILES_MAX, ToFar, WriteStep,
+    parse_path,
 };
 use crate::backend::local::{LocalBackend, Observer};
 use crate::backend::{
@@ -50,6 +51,7 @@ pub async fn serve(
     home: &Path,
 ) -> io::Result<()> {
     let (replies, queue) = mpsc::channel(REPLIES_BUFFERED);
+    let (left, client_left) = watch::channel(false);
     let mut far_side = FarSide {
         folders: folders.clone(),
         home: home.to_owned(),
@@ -58,32 +60,53 @@ pub async fn serve(
         questions: Arc::default(),
         roots: HashMap::new(),
         reads: Arc::new(Semaphore::new(READS_AT_ONCE)),
+        failed: Arc::default(),
         calls: JoinSet::new(),
         writers: JoinSet::new(),
     };
     let reading = async move {
         let read = far_side.read_calls(input).await;
+        // Nothing waits for a client that reads no longer.
+        left.send_replace(true);
         far_side.finish().await;
         read
     };
-    let (read, written) = tokio::join!(reading, write_replies(output, queue));
+    let (read, written) = tokio::join!(reading, write_replies(output, queue, client_left));
     read.and(written)
 }
 
-/// Writes messages until all senders are gone.
+/// Writes messages until the client leaves, or a write step fails for good.
 async fn write_replies(
+    output: impl AsyncWrite + Send + Unpin,
+    queue: mpsc::Receiver<FromFar>,
+    mut client_left: watch::Receiver<bool>,
+) -> io::Result<()> {
+    tokio::select! {
+        written = write_messages(output, queue) => written,
+        _ = client_left.wait_for(|left| *left) => Ok(()),
+    }
+}
+
+async fn write_messages(
     output: impl AsyncWrite + Send + Unpin,
     mut queue: mpsc::Receiver<FromFar>,
 ) -> io::Result<()> {
     let mut output = BufWriter::new(output);
     output.write_all(MARK).await?;
-    while let Some(message) = queue.recv().await {
+    loop {
+        let message = match tokio::time::timeout(ALIVE_EVERY, queue.recv()).await {
+            Ok(Some(message)) => message,
+            Ok(None) => break,
+            Err(_elapsed) => FromFar::Alive,
+        };
         let frame = wire::frame(&message).or_else(|_| match message {
             // A result that fits no frame.
             FromFar::Reply { number, .. } => {
                 wire::frame(&FromFar::Reply { number, result: Err(Failure::Malformed) })
             }
-            FromFar::Hello { .. } | FromFar::Question { .. } => Err(wire::Malformed),
+            FromFar::Hello { .. } | FromFar::Alive | FromFar::Question { .. } => {
+                Err(wire::Malformed)
+            }
         });
         let frame = frame.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         output.write_all(&frame).await?;
@@ -103,6 +126,8 @@ struct FarSide {
     questions: Arc<Questions>,
     roots: HashMap<u32, ServedRoot>,
     reads: Arc<Semaphore>,
+    /// Whether a lock file could not be written. The connection ends then, because the client takes its marks for written.
+    failed: Arc<AtomicBool>,
     /// Calls without an order. They end with the input.
     calls: JoinSet<()>,
     /// The writers of the roots. They complete what arrived.
@@ -133,19 +158,19 @@ impl FarSide {
             machine: machine(),
         };
         send(&self.replies, hello).await;
-        let mut input = BufReader::new(input);
-        loop {
-            let message =
-                tokio::time::timeout(CLIENT_SILENCE_MAX, wire::read_frame(&mut input)).await;
-            let Ok(message) = message else { return Ok(()) };
-            let Some(message) = message? else { return Ok(()) };
+        let mut input = BufReader::new(wire::patient(input));
+        while let Some(message) = wire::read_frame(&mut input).await? {
             while self.calls.try_join_next().is_some() {}
             match message {
                 ToFar::Alive => {}
                 ToFar::Answer { question, yes } => self.questions.answer(question, yes),
                 ToFar::Call { number, call } => self.start(number, call).await,
             }
+            if self.failed.load(Ordering::SeqCst) {
+                break;
+            }
         }
+        Ok(())
     }
 
     /// Completes the steps that arrived, and releases all locks.
@@ -176,7 +201,14 @@ impl FarSide {
             Operation::Lock { database, wait_millis } => {
                 let (steps, wait) = (served.steps.clone(), Duration::from_millis(wait_millis));
                 self.calls.spawn(async move {
-                    let result = match backend.lock(wire::database(database), wait).await {
+                    let database = wire::database(database);
+                    let acquired = if wait.is_zero() {
+                        let free = backend.try_lock(database).await;
+                        free.and_then(|lock| lock.ok_or(BackendError::Locked(wait)))
+                    } else {
+                        backend.lock(database, wait).await
+                    };
+                    let result = match acquired {
                         Ok(lock) => {
                             let reply = locked(&*lock);
                             drop(steps.send(Step::Locked(number, lock)));
@@ -228,6 +260,7 @@ impl FarSide {
             locks: HashMap::new(),
             staged: HashMap::new(),
             failed: None,
+            connection_failed: Arc::clone(&self.failed),
             done: done_sender,
         };
         self.writers.spawn(writer.run(queue));
@@ -246,7 +279,6 @@ fn locked(lock: &dyn RootLock) -> Reply {
         generation: lock.generation(),
         interrupted: lock.was_interrupted(),
         restarted: lock.machine_restarted(),
-        foreign: lock.is_foreign(),
         completed: lock.completed().map(|change| change.0),
     }
 }
@@ -299,7 +331,7 @@ async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Fai
             }
             let reads = backend.read_many(&paths(texts)?, max).await;
             let read = |read: Result<_, BackendError>| read.map(Into::into).map_err(Into::into);
-            Reply::Read(reads.into_iter().map(read).collect())
+            Reply::Read(Bounded(reads.into_iter().map(read).collect()))
         }
         Operation::LastWrite => Reply::LastWrite(backend.last_write().await.into()),
         Operation::WriteCount => Reply::WriteCount(backend.write_count().await),
@@ -319,14 +351,15 @@ fn list_reply(list: &FileList, known: Option<u64>) -> Reply {
         return Reply::SameList;
     }
     let is_whole = list.files.len() == list.files_total && !list.incomplete;
-    if let Some(changed) = known.filter(|_| is_whole).and_then(|known| list.changed_since(known)) {
+    let changed = known.filter(|_| is_whole).and_then(|known| list.changed_since(known));
+    if let Some(changed) = changed.filter(|changed| changed.len() <= LIST_CHANGES_MAX) {
         let stat = |path: &RelativePath| list.file(path).map(|file| file.stat.into());
-        let changes = changed.into_iter().map(|path| (path.as_str().to_owned(), stat(path)));
-        return Reply::ListChanges { number, changes: changes.collect() };
+        let with_stat = changed.into_iter().map(|path| (path.as_str().to_owned(), stat(path)));
+        return Reply::ListChanges { number, changes: Bounded(with_stat.collect()) };
     }
     Reply::List {
         number,
-        files: wire::wire_files(&list.files),
+        files: Bounded(wire::wire_files(&list.files)),
         files_total: wire::number(list.files_total),
         incomplete: list.incomplete,
     }
@@ -339,8 +372,9 @@ struct Writer {
     questions: Arc<Questions>,
     locks: HashMap<u64, Box<dyn RootLock>>,
     staged: HashMap<u64, Result<Box<dyn Staged>, Failure>>,
-    /// The failure to mark the start of a write. Nothing is written after it until the lock is released.
+    /// The failure to mark the start or the end of a write. Nothing is written after it.
     failed: Option<Failure>,
+    connection_failed: Arc<AtomicBool>,
     /// Number of steps that were carried out.
     done: watch::Sender<u64>,
 }
@@ -364,16 +398,17 @@ impl Writer {
             WriteStep::Discard { staged } => drop(self.staged.remove(&staged)),
             WriteStep::Begin { lock } => {
                 let lock = self.locks.get_mut(&lock).ok_or(Failure::Malformed)?;
-                self.failed = lock.begin().await.err().map(Failure::from);
+                let begun = lock.begin().await;
+                self.set_failed(begun);
             }
             WriteStep::End { lock, completed } => {
                 let lock = self.locks.get_mut(&lock).ok_or(Failure::Malformed)?;
                 if self.failed.is_none() {
-                    lock.end(wire::completed(completed)).await?;
+                    let ended = lock.end(wire::completed(completed)).await;
+                    self.set_failed(ended);
                 }
             }
             WriteStep::Unlock { lock } => {
-                self.failed = None;
                 drop(self.locks.remove(&lock));
             }
             step => match &self.failed {
@@ -382,6 +417,14 @@ impl Writer {
             },
         }
         Ok(Reply::Done)
+    }
+
+    /// Notes a failed mark, which ends the connection.
+    fn set_failed(&mut self, marked: Result<(), BackendError>) {
+        if let Err(error) = marked {
+            self.failed = Some(error.into());
+            self.connection_failed.store(true, Ordering::SeqCst);
+        }
     }
 
     async fn write(&mut self, number: u64, step: WriteStep) -> Result<Reply, Failure> {
@@ -420,7 +463,8 @@ impl Writer {
                 let in_history = Questions::predicate(&self.questions, number, &self.replies);
                 let report = self.backend.sweep(in_history).await?;
                 let removed = wire::number(report.removed);
-                return Ok(Reply::Swept { removed, restored: report.restored });
+                let restored = report.restored.into_iter().take(REPORTED_NAMES_MAX).collect();
+                return Ok(Reply::Swept { removed, restored: Bounded(restored) });
             }
             WriteStep::Discard { .. }
             | WriteStep::Begin { .. }
@@ -446,7 +490,7 @@ struct QuestionState {
 }
 
 impl Questions {
-    /// Returns a predicate that asks the client. Without an answer nothing is removed. It blocks its thread.
+    /// Returns a predicate that asks the client. Without an answer nothing is known. It blocks its thread.
     fn predicate(
         this: &Arc<Self>,
         call: u64,
@@ -455,13 +499,14 @@ impl Questions {
         let (questions, replies) = (Arc::clone(this), replies.clone());
         Arc::new(move |path: &RelativePath, bytes: &[u8]| {
             if bytes.len() > SENT_FILE_BYTES_MAX {
-                return false;
+                return Some(false);
             }
             let question = questions.next.fetch_add(1, Ordering::Relaxed);
-            let Some(answer) = questions.ask(question) else { return false };
+            let answer = questions.ask(question)?;
             let (path, bytes) = (path.as_str().to_owned(), bytes.to_vec());
             let message = FromFar::Question { number: call, question, path, bytes };
-            replies.blocking_send(message).is_ok() && answer.blocking_recv().unwrap_or(false)
+            replies.blocking_send(message).ok()?;
+            answer.blocking_recv().ok()
         })
     }
 

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::fmt::{self, Debug};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use super::wire::{
     self, ALIVE_EVERY, Call, FromFar, GREETING_BYTES_MAX, MARK, Operation, PROTOCOL, Reply,
@@ -18,8 +19,12 @@ use super::wire::{
 };
 use crate::backend::{BackendError, IsReferenced};
 
-/// Time limit for the reply of a call, besides a time that the call itself waits.
-const REPLY_WAIT: Duration = Duration::from_secs(15);
+/// Time limit for the reply of a call, besides a time that the call itself waits. A dead connection is found earlier, by its
+/// silence. A disk may be slow.
+const REPLY_WAIT: Duration = Duration::from_mins(1);
+
+/// Maximum number of bytes that wait to be sent. A machine that reads nothing must not fill the memory.
+const UNSENT_BYTES_MAX: usize = 128 << 20;
 
 /// The streams of a new connection.
 pub struct Streams {
@@ -53,6 +58,7 @@ pub(super) enum GreetingError {
 /// A live connection. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct RemoteSession {
+    reading: AbortHandle,
     /// Differs from that of each other session of this process.
     pub(super) number: u64,
     shared: Arc<Shared>,
@@ -63,6 +69,8 @@ pub(super) struct RemoteSession {
 #[derive(Debug)]
 struct Shared {
     next_call: AtomicU64,
+    /// Number of bytes that wait to be sent.
+    unsent: AtomicUsize,
     state: Mutex<SessionState>,
 }
 
@@ -73,9 +81,30 @@ struct SessionState {
     waiting: HashMap<u64, Waiting>,
 }
 
+/// A reply, and the lock that it reports.
+type Delivery = (Reply, Option<HeldLock>);
+
+/// A lock at the far side. Dropping it releases it there, wherever it is dropped.
+#[derive(Debug)]
+pub(super) struct HeldLock {
+    shared: Arc<Shared>,
+    root: u32,
+    pub(super) number: u64,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        let step = WriteStep::Unlock { lock: self.number };
+        let call = Call { root: self.root, operation: Operation::Write(step) };
+        let number = self.shared.next_call.fetch_add(1, Ordering::Relaxed);
+        // The end of the connection releases it, too.
+        drop(self.shared.send(&ToFar::Call { number, call }));
+    }
+}
+
 /// A caller that waits for a reply.
 struct Waiting {
-    reply: oneshot::Sender<Result<Reply, BackendError>>,
+    reply: oneshot::Sender<Result<Delivery, BackendError>>,
     /// The root of a call that acquires a lock.
     locks_root: Option<u32>,
     /// The predicate of a sweep.
@@ -97,7 +126,7 @@ impl RemoteSession {
     pub(super) async fn start(streams: Streams) -> Result<Self, GreetingError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let Streams { input, output, keep_alive } = streams;
-        let mut input = BufReader::new(input);
+        let mut input = BufReader::new(wire::patient(input));
         skip_greeting(&mut input).await?;
         match wire::read_frame(&mut input).await? {
             Some(FromFar::Hello { protocol: PROTOCOL, .. }) => {}
@@ -111,11 +140,15 @@ impl RemoteSession {
         }
         let (frames, queue) = mpsc::unbounded_channel();
         let state = SessionState { frames: Some(frames), waiting: HashMap::new() };
-        let shared = Arc::new(Shared { next_call: AtomicU64::new(1), state: Mutex::new(state) });
+        let shared = Arc::new(Shared {
+            next_call: AtomicU64::new(1),
+            unsent: AtomicUsize::new(0),
+            state: Mutex::new(state),
+        });
         tokio::spawn(write_frames(output, queue, Arc::clone(&shared)));
-        tokio::spawn(read_messages(input, Arc::clone(&shared), keep_alive));
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { number, shared, next_root: AtomicU32::new(1) })
+        let reading = tokio::spawn(read_messages(input, Arc::clone(&shared), keep_alive));
+        let (reading, number) = (reading.abort_handle(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Ok(Self { reading, number, shared, next_root: AtomicU32::new(1) })
     }
 
     /// Returns a number for a root to open.
@@ -124,7 +157,8 @@ impl RemoteSession {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.shared.state.lock().frames.is_some()
+        // The tasks end with their runtime.
+        self.shared.state.lock().frames.as_ref().is_some_and(|frames| !frames.is_closed())
     }
 
     /// Sends a step of a write without waiting for its result. Returns its number.
@@ -141,16 +175,16 @@ impl RemoteSession {
         root: u32,
         operation: Operation,
     ) -> Result<Reply, BackendError> {
-        Ok(self.call_with(root, operation, None).await?.1)
+        Ok(self.call_with(root, operation, None).await?.0)
     }
 
-    /// Makes a call, and answers questions of the far side meanwhile. Returns its number, too.
+    /// Makes a call, and answers questions of the far side meanwhile.
     pub(super) async fn call_with(
         &self,
         root: u32,
         operation: Operation,
         in_history: Option<Arc<IsReferenced>>,
-    ) -> Result<(u64, Reply), BackendError> {
+    ) -> Result<Delivery, BackendError> {
         let mut wait = REPLY_WAIT;
         let mut locks_root = None;
         if let Operation::Lock { wait_millis, .. } = &operation {
@@ -173,7 +207,7 @@ impl RemoteSession {
             return Err(error);
         }
         match tokio::time::timeout(wait, receiver).await {
-            Ok(Ok(reply)) => Ok((number, reply?)),
+            Ok(Ok(reply)) => reply,
             Ok(Err(_closed)) => Err(lost()),
             Err(_elapsed) => {
                 tracing::warn!("the remote machine did not answer in time");
@@ -185,6 +219,8 @@ impl RemoteSession {
 
     pub(super) fn close(&self) {
         self.shared.close();
+        // It keeps the process alive that writes to this side.
+        self.reading.abort();
     }
 }
 
@@ -197,6 +233,12 @@ impl Drop for RemoteSession {
 impl Shared {
     fn send(&self, message: &ToFar) -> Result<(), BackendError> {
         let frame = wire::frame(message)?;
+        let bytes = frame.len();
+        if self.unsent.fetch_add(bytes, Ordering::SeqCst) > UNSENT_BYTES_MAX {
+            tracing::warn!("the remote machine reads too slowly; the connection is closed");
+            self.close();
+            return Err(lost());
+        }
         let state = self.state.lock();
         let sent = state.frames.as_ref().is_some_and(|frames| frames.send(frame).is_ok());
         if sent { Ok(()) } else { Err(lost()) }
@@ -214,23 +256,19 @@ impl Shared {
         }
     }
 
-    fn receive(&self, message: FromFar) -> Result<(), wire::Malformed> {
+    fn receive(self: &Arc<Self>, message: FromFar) -> Result<(), wire::Malformed> {
         match message {
             FromFar::Hello { .. } => return Err(wire::Malformed),
+            FromFar::Alive => {}
             FromFar::Reply { number, result } => {
                 let waiting = self.state.lock().waiting.remove(&number);
                 // Most steps of a write have no waiting caller.
                 let Some(waiting) = waiting else { return Ok(()) };
                 let is_locked = matches!(result, Ok(Reply::Locked { .. }));
-                let is_abandoned = waiting.reply.send(result.map_err(Into::into)).is_err();
-                if let Some(root) = waiting.locks_root.filter(|_| is_abandoned && is_locked) {
-                    let call = Call {
-                        root,
-                        operation: Operation::Write(WriteStep::Unlock { lock: number }),
-                    };
-                    let unlock = self.next_call.fetch_add(1, Ordering::Relaxed);
-                    drop(self.send(&ToFar::Call { number: unlock, call }));
-                }
+                let lock = waiting.locks_root.filter(|_| is_locked);
+                let lock = lock.map(|root| HeldLock { shared: Arc::clone(self), root, number });
+                // If the caller is gone, the lock is dropped and so released.
+                drop(waiting.reply.send(result.map(|reply| (reply, lock)).map_err(Into::into)));
             }
             FromFar::Question { number, question, path, bytes } => {
                 let path = parse_path(&path)?;
@@ -241,8 +279,8 @@ impl Shared {
                     let state = self.state.lock();
                     state.waiting.get(&number).and_then(|waiting| waiting.in_history.clone())
                 };
-                let yes = in_history.is_some_and(|in_history| in_history(&path, &bytes));
-                drop(self.send(&ToFar::Answer { question, yes }));
+                let yes = in_history.ok_or(wire::Malformed)?(&path, &bytes);
+                drop(self.send(&ToFar::Answer { question, yes: yes.unwrap_or(false) }));
             }
         }
         Ok(())
@@ -279,6 +317,7 @@ async fn write_frames(
             Ok(None) => break,
             Err(_elapsed) => wire::frame(&ToFar::Alive).expect("a short message fits a frame"),
         };
+        let bytes = frame.len();
         let written = async {
             output.write_all(&frame).await?;
             output.flush().await
@@ -287,6 +326,9 @@ async fn write_frames(
             tracing::debug!(%error, "writing to the remote machine failed");
             break;
         }
+        // The short messages in between were not counted.
+        let rest = |unsent: usize| Some(unsent.saturating_sub(bytes));
+        shared.unsent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, rest).unwrap_or_default();
     }
     shared.close();
     // A failed shutdown of a broken stream changes nothing.

@@ -32,13 +32,16 @@ impl Default for SshSettings {
 
 /// Options of every connection. No question is asked, nothing is forwarded, and a dead connection is found within
 /// 15 seconds.
-const OPTIONS: [&str; 7] = [
+const OPTIONS: [&str; 10] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
+    "ForwardX11=no",
+    "Tunnel=no",
+    "RemoteCommand=none",
     "PermitLocalCommand=no",
 ];
 
@@ -92,6 +95,8 @@ impl SshSettings {
         }
         command.args(["--", &host.name, far_command]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // The `ssh` of a jump host does not know that nothing may be asked.
+        command.env("SSH_ASKPASS", "/bin/false").env("SSH_ASKPASS_REQUIRE", "force");
         // Ctrl-C in a terminal must not end the connection before a write has ended.
         command.process_group(0).kill_on_drop(true);
         command

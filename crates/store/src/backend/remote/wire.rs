@@ -5,15 +5,20 @@
 //!
 //! A remote machine is trusted as little as a checkout: what arrives is checked while it is converted.
 
+use std::fmt;
 use std::io;
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::time::Duration;
 
 use memory::change::{ChangeId, DatabaseId};
 use memory::clock::Timestamp;
+use memory::limits::SCOPE_FILES_MAX;
 use memory::path::RelativePath;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio_io_timeout::TimeoutReader;
 
 use crate::backend::{
     BackendError, Expect, Extent, FileKind, FileRead, LastWrite, SkipReason, SkippedEntry, Stamp,
@@ -23,10 +28,10 @@ use crate::backend::{
 /// Version of the messages and of the way in which both sides use the files. It changes with every change of either.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// The longest pause between two messages of this side, and the silence after which the far side takes it for dead. Its
-/// locks are released then, although a lost network reports no end.
+/// The longest pause between two messages of a side, and the silence after which the other side takes it for dead. Then
+/// locks are released, although a lost network reports no end.
 pub(super) const ALIVE_EVERY: Duration = Duration::from_secs(5);
-pub(super) const CLIENT_SILENCE_MAX: Duration = Duration::from_secs(20);
+pub(super) const PEER_SILENCE_MAX: Duration = Duration::from_secs(20);
 
 /// The line before the first frame of the far side.
 pub(super) const MARK: &[u8] = b"\nlukasa backend\n";
@@ -43,14 +48,17 @@ pub(super) const SENT_FILE_BYTES_MAX: usize = 8 << 20;
 /// Maximum number of files that one frame reads.
 pub(super) const SENT_FILES_MAX: usize = 256;
 
-/// Maximum of a size or count from the far side. Sums of such numbers fit 64 bits.
-const NUMBER_MAX: u64 = 1 << 48;
+/// Maximum of a size or count from the far side. The sum of 100,000 such numbers fits 64 bits.
+const NUMBER_MAX: u64 = 1 << 46;
 
 /// Maximum number of characters of a name that the far side reports.
 const REPORTED_CHARS_MAX: usize = 512;
 
+/// Maximum number of changed files in one answer. More are sent as a new list.
+pub(super) const LIST_CHANGES_MAX: usize = 4_096;
+
 /// Maximum number of reported names.
-const REPORTED_NAMES_MAX: usize = 1_000;
+pub(super) const REPORTED_NAMES_MAX: usize = 1_000;
 
 /// A message to the far side.
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,6 +76,8 @@ pub(super) enum ToFar {
 pub(super) enum FromFar {
     /// The first message.
     Hello { protocol: u32, version: String, machine: String },
+    /// Shows that the far side lives.
+    Alive,
     /// The result of a call.
     Reply { number: u64, result: Result<Reply, Failure> },
     /// The question of a running sweep, whether history has the bytes of a file.
@@ -142,18 +152,18 @@ pub(super) enum Reply {
     SameList,
     List {
         number: u64,
-        files: Vec<(String, WireStat)>,
+        files: Bounded<(String, WireStat), SCOPE_FILES_MAX>,
         files_total: u64,
         incomplete: bool,
     },
     /// The list with this number, as changes of the known one.
     ListChanges {
         number: u64,
-        changes: Vec<(String, Option<WireStat>)>,
+        changes: Bounded<(String, Option<WireStat>), LIST_CHANGES_MAX>,
     },
     Count(u64),
     Kind(Option<WireKind>),
-    Read(Vec<Result<WireRead, Failure>>),
+    Read(Bounded<Result<WireRead, Failure>, SENT_FILES_MAX>),
     LastWrite(WireLastWrite),
     WriteCount(Option<u64>),
     Exists(bool),
@@ -162,12 +172,11 @@ pub(super) enum Reply {
         generation: u64,
         interrupted: bool,
         restarted: bool,
-        foreign: bool,
         completed: Option<i64>,
     },
     Swept {
         removed: u64,
-        restored: Vec<String>,
+        restored: Bounded<String, REPORTED_NAMES_MAX>,
     },
 }
 
@@ -207,13 +216,13 @@ pub(super) struct WireRead {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireWalk {
-    files: Vec<(String, WireStat)>,
-    folders: Vec<(String, u64)>,
+    files: Bounded<(String, WireStat), SCOPE_FILES_MAX>,
+    folders: Bounded<(String, u64), SCOPE_FILES_MAX>,
     in_reach: u64,
     files_total: u64,
     folders_total: u64,
     bytes_total: u64,
-    skipped: Vec<(String, WireSkip)>,
+    skipped: Bounded<(String, WireSkip), REPORTED_NAMES_MAX>,
     incomplete: bool,
 }
 
@@ -241,10 +250,50 @@ pub(super) enum WireLastWrite {
     Unknown,
 }
 
+/// A list of at most `MAX` values. A longer one is refused while it is decoded, since a few bytes may stand for a large
+/// value.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for Bounded<T, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values<T, const MAX: usize>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for Values<T, MAX> {
+            type Value = Vec<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "at most {MAX} values")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Vec<T>, A::Error> {
+                let mut list = Vec::new();
+                while let Some(value) = values.next_element()? {
+                    if list.len() == MAX {
+                        return Err(serde::de::Error::invalid_length(MAX + 1, &self));
+                    }
+                    list.push(value);
+                }
+                Ok(list)
+            }
+        }
+
+        deserializer.deserialize_seq(Values::<T, MAX>(PhantomData)).map(Self)
+    }
+}
+
 /// A message that breaks a rule of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message is malformed")]
 pub(super) struct Malformed;
+
+/// Returns a reader that fails after a long silence of the other side.
+pub(super) fn patient<R: AsyncRead>(input: R) -> Pin<Box<TimeoutReader<R>>> {
+    let mut input = TimeoutReader::new(input);
+    input.set_timeout(Some(PEER_SILENCE_MAX));
+    Box::pin(input)
+}
 
 /// Encodes a message as a frame.
 pub(super) fn frame(message: &impl Serialize) -> Result<Vec<u8>, Malformed> {
@@ -393,13 +442,15 @@ impl From<Walk> for WireWalk {
         let folder = |folder: &WalkedFolder| (folder.path.as_str().to_owned(), folder.bytes);
         let skipped = |entry: SkippedEntry| (name(&entry.name), entry.reason.into());
         Self {
-            files: wire_files(&walk.files),
-            folders: walk.folders.iter().map(folder).collect(),
+            files: Bounded(wire_files(&walk.files)),
+            folders: Bounded(walk.folders.iter().map(folder).collect()),
             in_reach: number(walk.in_reach),
             files_total: number(walk.files_total),
             folders_total: number(walk.folders_total),
             bytes_total: walk.bytes_total,
-            skipped: walk.skipped.into_iter().take(REPORTED_NAMES_MAX).map(skipped).collect(),
+            skipped: Bounded(
+                walk.skipped.into_iter().take(REPORTED_NAMES_MAX).map(skipped).collect(),
+            ),
             incomplete: walk.incomplete,
         }
     }
@@ -408,7 +459,7 @@ impl From<Walk> for WireWalk {
 impl WireWalk {
     /// Returns the walk, of which `extent` was requested.
     pub(super) fn check(self, extent: Extent) -> Result<Walk, Malformed> {
-        if self.folders.len() > extent.max || self.skipped.len() > REPORTED_NAMES_MAX {
+        if self.folders.0.len() > extent.max {
             return Err(Malformed);
         }
         let folder = |(path, bytes): (String, u64)| {
@@ -418,14 +469,16 @@ impl WireWalk {
             name: name(&text),
             reason: reason.into(),
         };
+        let files = walked_files(self.files.0, extent.max)?;
+        let files_total = files_total(self.files_total, files.len())?;
         Ok(Walk {
-            files: walked_files(self.files, extent.max)?,
-            folders: self.folders.into_iter().map(folder).collect::<Result<_, _>>()?,
+            files,
+            folders: self.folders.0.into_iter().map(folder).collect::<Result<_, _>>()?,
             in_reach: count(self.in_reach)?,
-            files_total: count(self.files_total)?,
+            files_total,
             folders_total: count(self.folders_total)?,
             bytes_total: checked(self.bytes_total)?,
-            skipped: self.skipped.into_iter().map(skipped).collect(),
+            skipped: self.skipped.0.into_iter().map(skipped).collect(),
             incomplete: self.incomplete,
         })
     }
@@ -437,7 +490,7 @@ pub(super) fn files_total(total: u64, listed: usize) -> Result<usize, Malformed>
 }
 
 pub(super) fn swept(removed: u64, restored: &[String]) -> Result<SweepReport, Malformed> {
-    let restored = restored.iter().take(REPORTED_NAMES_MAX).map(|text| name(text)).collect();
+    let restored = restored.iter().map(|text| name(text)).collect();
     Ok(SweepReport { removed: count(removed)?, restored })
 }
 

@@ -106,7 +106,7 @@ async fn a_sweep_removes_only_leftover_temporary_files(harness: &Harness) {
     }
     assert_eq!(harness.shown().await, ["3 temporary", "d/", "d/a.md=a", "d/e/"]);
     let swept = |removed| SweepReport { removed, ..SweepReport::default() };
-    assert_eq!(harness.backend.sweep(Arc::new(|_, _| false)).await.unwrap(), swept(3));
-    assert_eq!(harness.backend.sweep(Arc::new(|_, _| false)).await.unwrap(), swept(0));
+    assert_eq!(harness.backend.sweep(Arc::new(|_, _| Some(false))).await.unwrap(), swept(3));
+    assert_eq!(harness.backend.sweep(Arc::new(|_, _| Some(false))).await.unwrap(), swept(0));
     assert_eq!(harness.shown().await, ["d/", "d/a.md=a", "d/e/"]);
 }

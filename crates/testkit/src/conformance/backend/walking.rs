@@ -35,7 +35,7 @@ async fn a_missing_root_is_empty_and_reading_does_not_create_it(harness: &Harnes
         "not found"
     );
     assert_eq!(outcome_word(backend.remove_folder(&path("d"), &[]).await), "not found");
-    assert_eq!(backend.sweep(Arc::new(|_, _| false)).await.unwrap(), SweepReport::default());
+    assert_eq!(backend.sweep(Arc::new(|_, _| Some(false))).await.unwrap(), SweepReport::default());
     backend.remove_empty(&path("d")).await.unwrap();
     backend.sync(&[path("a.md"), path("d/b.md")]).await.unwrap();
     assert!(!backend.exists().await.unwrap());

@@ -50,7 +50,7 @@ fn check(die: impl FnOnce(&RootDir), expected: &[&str]) {
     fs::write(root.join("d/b.md"), "one").unwrap();
     let root_dir = root_dir(home.path());
     die(&root_dir);
-    let in_history = |_: &RelativePath, bytes: &[u8]| [&b"ours"[..], b"one"].contains(&bytes);
+    let in_history = |_: &RelativePath, bytes: &[u8]| Some([&b"ours"[..], b"one"].contains(&bytes));
     sweep(&root_dir, &in_history).unwrap();
     assert_eq!(shown(&root), expected);
     assert_eq!(sweep(&root_dir, &in_history).unwrap(), SweepReport::default());
