@@ -37,8 +37,8 @@ impl DatabaseId {
     #[must_use]
     pub fn at_place(self, place: &str) -> Self {
         let digest = Revision::digest(format!("{:016x} {place}", self.0).as_bytes()).to_string();
-        let digits = digest.get(..16).unwrap_or_default();
-        Self(u64::from_str_radix(digits, 16).expect("a digest has hex digits"))
+        let digits = digest.get(..16).expect("a digest has 64 digits");
+        Self(u64::from_str_radix(digits, 16).expect("they are hex digits"))
     }
 }
 

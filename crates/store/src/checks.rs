@@ -10,13 +10,13 @@ use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::command::{CommandError, MemoryCommand, Warning};
 use memory::feature::Feature;
 use memory::limits::MEMORY_BYTES_MAX;
-use memory::path::{MemoryPath, Mount, RelativePath, Scope};
+use memory::path::{MemoryPath, Mount, RelativePath};
 use memory::screen::{Policy, ScreenFinding, TextAuthor, ValueDigest};
 
 use crate::backend::{BackendError, Extent, FileKind};
 use crate::caller::CallContext;
 use crate::commit::{CommitPlan, FileOp, FileSnapshot, FileStep};
-use crate::error::StoreError;
+use crate::error::{StoreError, unavailable};
 use crate::memories::Memories;
 use crate::root::Root;
 use crate::root_lock::LockedRoot;
@@ -53,11 +53,7 @@ impl Memories {
             },
             None => "it is not mounted here".to_owned(),
         };
-        let scope = match mount {
-            Mount::Scope(scope) => scope,
-            Mount::Flat => Scope::Global,
-        };
-        Err(CommandError::ScopeUnavailable { scope, reason })
+        Err(unavailable(mount, reason))
     }
 
     /// Returns the root of a path that must be inside a root, and the path in it.

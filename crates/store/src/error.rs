@@ -62,6 +62,15 @@ fn mount_name(mount: Mount) -> &'static str {
     }
 }
 
+/// Returns the refusal for a root that cannot be used now.
+pub(crate) fn unavailable(mount: Mount, reason: String) -> CommandError {
+    let scope = match mount {
+        Mount::Scope(scope) => scope,
+        Mount::Flat => Scope::Global,
+    };
+    CommandError::ScopeUnavailable { scope, reason }
+}
+
 impl StoreError {
     /// Returns the stable public code.
     pub fn code(&self) -> MemoryErrorCode {
@@ -82,13 +91,7 @@ impl StoreError {
                 let reason = error.kind().to_string();
                 CommandError::NotWritable { mount, reason }.into()
             }
-            BackendError::Unreachable(reason) => {
-                let scope = match mount {
-                    Mount::Scope(scope) => scope,
-                    Mount::Flat => Scope::Global,
-                };
-                CommandError::ScopeUnavailable { scope, reason }.into()
-            }
+            BackendError::Unreachable(reason) => unavailable(mount, reason).into(),
             source => Self::Backend { mount, source },
         }
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use memory::change::{ChangeId, Trust};
+use memory::change::{ChangeId, DatabaseId, Trust};
 use memory::limits::{LOCK_WAIT, NAME_INDEX_AGE_MIN};
 use memory::path::RelativePath;
 use state::{ChangeQuery, Head};
@@ -58,22 +58,23 @@ impl Root {
 
     /// Acquires the lock of the root, then recovers an interrupted write.
     pub(crate) async fn lock(self: &Arc<Self>, store: &Store) -> Result<LockedRoot, StoreError> {
-        // The database does not create its folder.
-        store.folders.create_state_folder();
-        let writer = store.database_id().await?.at_place(&self.key.place);
-        let lock = self.backend.lock(writer, LOCK_WAIT).await;
+        let lock = self.backend.lock(self.writer(store).await?, LOCK_WAIT).await;
         self.finish_lock(store, lock.map_err(StoreError::backend_error(self.mount))?).await
     }
 
     /// Tries to acquire the lock without waiting; `None` if another holder has it.
     async fn try_lock(self: &Arc<Self>, store: &Store) -> Result<Option<LockedRoot>, StoreError> {
-        // The database does not create its folder.
-        store.folders.create_state_folder();
-        let writer = store.database_id().await?.at_place(&self.key.place);
-        let lock = self.backend.try_lock(writer).await;
+        let lock = self.backend.try_lock(self.writer(store).await?).await;
         let lock = lock.map_err(StoreError::backend_error(self.mount))?;
         let Some(lock) = lock else { return Ok(None) };
         self.finish_lock(store, lock).await.map(Some)
+    }
+
+    /// Returns the identity under which this host writes in the root.
+    async fn writer(&self, store: &Store) -> Result<DatabaseId, StoreError> {
+        // The database does not create its folder.
+        store.folders.create_state_folder();
+        Ok(store.database_id().await?.at_place(&self.key.place))
     }
 
     async fn finish_lock(

@@ -354,7 +354,9 @@ impl ParsedSettings {
     /// Returns the machines whose folders an MCP client may name as its roots.
     pub(crate) fn remote_hosts(&self) -> Vec<RemoteHost> {
         let hosts = self.ssh.client_hosts.iter().flat_map(Spanned::get_ref);
-        hosts.filter_map(|host| host.parse().ok()).collect()
+        let host =
+            |host: &String| host.parse().expect("the settings were checked when they were read");
+        hosts.map(host).collect()
     }
 
     /// Returns the folder of another machine that a project argument names, if it names one: by its address, or by a
@@ -366,7 +368,8 @@ impl ParsedSettings {
                 Failure::usage(format!("--project: the settings have no remote `{name}`"))
                     .help(format!("add `[remotes.{name}]` with an `address` to the settings"))
             })?;
-            return Ok(named.address.get_ref().parse().ok());
+            let folder = named.address.get_ref().parse();
+            return Ok(Some(folder.expect("the settings were checked when they were read")));
         }
         if !RemoteFolder::is_address(text) {
             return Ok(None);

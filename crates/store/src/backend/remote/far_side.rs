@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use memory::change::DatabaseId;
 use memory::document::Revision;
 use memory::path::RelativePath;
 use parking_lot::Mutex;
@@ -152,11 +153,8 @@ enum Step {
 
 impl FarSide {
     async fn read_calls(&mut self, input: impl AsyncRead + Send + Unpin) -> io::Result<()> {
-        let hello = FromFar::Hello {
-            protocol: PROTOCOL,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: machine(),
-        };
+        let hello =
+            FromFar::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() };
         send(&self.replies, hello).await;
         let mut input = BufReader::new(wire::patient(input));
         while let Some(message) = wire::read_frame(&mut input).await? {
@@ -201,7 +199,7 @@ impl FarSide {
             Operation::Lock { database, wait_millis } => {
                 let (steps, wait) = (served.steps.clone(), Duration::from_millis(wait_millis));
                 self.calls.spawn(async move {
-                    let database = wire::database(database);
+                    let database = DatabaseId(database);
                     let acquired = if wait.is_zero() {
                         let free = backend.try_lock(database).await;
                         free.and_then(|lock| lock.ok_or(BackendError::Locked(wait)))

@@ -94,11 +94,8 @@ pub(super) struct HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        let step = WriteStep::Unlock { lock: self.number };
-        let call = Call { root: self.root, operation: Operation::Write(step) };
-        let number = self.shared.next_call.fetch_add(1, Ordering::Relaxed);
         // The end of the connection releases it, too.
-        drop(self.shared.send(&ToFar::Call { number, call }));
+        drop(self.shared.send_step(self.root, WriteStep::Unlock { lock: self.number }));
     }
 }
 
@@ -163,10 +160,7 @@ impl RemoteSession {
 
     /// Sends a step of a write without waiting for its result. Returns its number.
     pub(super) fn send(&self, root: u32, step: WriteStep) -> Result<u64, BackendError> {
-        let number = self.shared.next_call.fetch_add(1, Ordering::Relaxed);
-        let call = Call { root, operation: Operation::Write(step) };
-        self.shared.send(&ToFar::Call { number, call })?;
-        Ok(number)
+        self.shared.send_step(root, step)
     }
 
     /// Makes a call and waits for its reply.
@@ -231,6 +225,14 @@ impl Drop for RemoteSession {
 }
 
 impl Shared {
+    /// Sends a step of a write without waiting for its result. Returns its number.
+    fn send_step(&self, root: u32, step: WriteStep) -> Result<u64, BackendError> {
+        let number = self.next_call.fetch_add(1, Ordering::Relaxed);
+        let call = Call { root, operation: Operation::Write(step) };
+        self.send(&ToFar::Call { number, call })?;
+        Ok(number)
+    }
+
     fn send(&self, message: &ToFar) -> Result<(), BackendError> {
         let frame = wire::frame(message)?;
         let bytes = frame.len();

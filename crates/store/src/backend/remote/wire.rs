@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::Duration;
 
-use memory::change::{ChangeId, DatabaseId};
+use memory::change::ChangeId;
 use memory::clock::Timestamp;
 use memory::limits::SCOPE_FILES_MAX;
 use memory::path::RelativePath;
@@ -75,7 +75,7 @@ pub(super) enum ToFar {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FromFar {
     /// The first message.
-    Hello { protocol: u32, version: String, machine: String },
+    Hello { protocol: u32, version: String },
     /// Shows that the far side lives.
     Alive,
     /// The result of a call.
@@ -346,7 +346,7 @@ pub(super) fn number(count: usize) -> u64 {
 }
 
 fn count(number: u64) -> Result<usize, Malformed> {
-    usize::try_from(number).ok().filter(|_| number <= NUMBER_MAX).ok_or(Malformed)
+    usize::try_from(checked(number)?).map_err(|_| Malformed)
 }
 
 fn checked(number: u64) -> Result<u64, Malformed> {
@@ -360,10 +360,6 @@ fn name(text: &str) -> String {
 
 pub(super) fn completed(number: Option<i64>) -> Option<ChangeId> {
     number.filter(|number| *number > 0).map(ChangeId)
-}
-
-pub(super) fn database(number: u64) -> DatabaseId {
-    DatabaseId(number)
 }
 
 pub(super) fn expectation(expect: Expect) -> Option<[u64; 4]> {
