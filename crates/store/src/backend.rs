@@ -21,6 +21,7 @@ use memory::clock::Timestamp;
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{PATH_SEGMENTS_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
+use tokio::sync::watch;
 
 /// A fingerprint that differs between versions of a file, known without reading it. The adapter chooses the facts
 /// in it.
@@ -255,6 +256,8 @@ impl From<Walk> for FileList {
 /// Whether a list of files may come from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
+    /// A list is good enough that lacks what changed in the last seconds, if that saves a question to another machine.
+    Noticed,
     /// A list that an adapter keeps current by notices of the operating system is good enough.
     Observed,
     /// Walk all folders, also to find a change without a notice.
@@ -340,6 +343,12 @@ pub enum LastWrite {
     Unknown,
 }
 
+/// Number of files that are read in one call, if calls are cheap.
+const FILES_READ_AT_ONCE: usize = 64;
+
+/// Number of calls that read files at the same time.
+pub(crate) const READ_CALLS_AT_ONCE: usize = 4;
+
 /// The storage of the files of one root.
 #[async_trait]
 pub trait Backend: Debug + Send + Sync {
@@ -348,7 +357,8 @@ pub trait Backend: Debug + Send + Sync {
     -> Result<Walk, BackendError>;
 
     /// Lists all memories. An adapter that gets notices of changes answers a repeated call from memory, with work in
-    /// proportion to what changed. Each change that ended before the call is in the list.
+    /// proportion to what changed. Each change that ended before the call is in the list, unless
+    /// [`Freshness::Noticed`] asks for less.
     async fn list(&self, _freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
         Ok(Arc::new(self.walk(None, Extent::ALL).await?.into()))
     }
@@ -363,6 +373,12 @@ pub trait Backend: Debug + Send + Sync {
 
     /// Reads the first `max` bytes of a file.
     async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError>;
+
+    /// Returns the number of files that callers should read in one call of [`Self::read_many`], with at most `max` bytes
+    /// of each. The bytes of all of them are in memory together.
+    fn files_at_once(&self, _max: usize) -> usize {
+        FILES_READ_AT_ONCE
+    }
 
     /// Reads the first `max` bytes of several files, in their order, each as [`Self::read`] does. A backend with
     /// expensive calls overrides this and answers all of them in one call.
@@ -429,7 +445,13 @@ pub trait Backend: Debug + Send + Sync {
 
     /// Returns the number that [`RootLock::generation`] returns, without the lock. Returns `None` if a write is in
     /// progress or the number is unknown.
-    async fn write_count(&self) -> Option<u64> {
+    async fn write_count(&self, _freshness: Freshness) -> Option<u64> {
+        None
+    }
+
+    /// Returns a receiver that is notified after changes of the root. Returns `None` if there are no notices, or if those
+    /// of the operating system about [`Self::folder`] suffice. A notice may come late, and a change may have several.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 
@@ -446,6 +468,11 @@ pub trait Backend: Debug + Send + Sync {
 
     /// Returns a description of the process that holds the lock, if one does.
     async fn holder(&self) -> Option<String>;
+
+    /// Returns the reason why the machine of the root is out of reach, until a call tries again to reach it.
+    fn unreachable(&self) -> Option<String> {
+        None
+    }
 
     /// Returns the folder of the root, if it is on this machine.
     fn folder(&self) -> Option<PathBuf>;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use futures_util::future::join_all;
 use memory::change::{FileChange, Trust};
 use memory::command::CommandError;
 use memory::document::Revision;
@@ -35,10 +36,10 @@ impl Memories {
 
     /// Does the same for a watcher. Watchers of the same roots in this process share one scan.
     pub(crate) async fn scan_external_edits(&self, freshness: Freshness) -> Result<(), StoreError> {
-        for root in self.open_roots() {
-            skip_unusable_root(root.scan_external_edits(&self.store, freshness).await)?;
-        }
-        Ok(())
+        // At the same time, so that a machine that does not answer holds up no other root.
+        let scan = |root| Root::scan_external_edits(root, &self.store, freshness);
+        let scans = join_all(self.open_roots().map(scan)).await;
+        scans.into_iter().try_for_each(|scanned| skip_unusable_root(scanned).map(drop))
     }
 }
 
@@ -56,6 +57,9 @@ impl Root {
             return Ok(0);
         }
         self.scan_count.fetch_add(1, Ordering::Relaxed);
+        // A machine that sends notices walks its folders from time to time by itself.
+        let is_noticed = self.backend.changes().is_some();
+        let freshness = if is_noticed { Freshness::Observed } else { freshness };
         record_root_edits(store, self, freshness).await
     }
 }
@@ -177,39 +181,44 @@ async fn confirm_edits(
     // History keeps bytes of new files only up to a limit: a checkout full of large files must not fill the state
     // database on its first scan.
     let mut first_sight_bytes = 0_usize;
-    for path in suspects {
-        let head = root.cache().head(path).cloned();
-        let bytes = match root.backend.read(path, MEMORY_BYTES_MAX).await {
-            Ok(read) if read.is_whole() => Some(read.bytes),
-            Err(BackendError::NotFound) => None,
-            Ok(_)
-            | Err(BackendError::WrongKind | BackendError::Escapes(_) | BackendError::Io { .. }) => {
+    for batch in suspects.chunks(root.backend.files_at_once(MEMORY_BYTES_MAX)) {
+        let reads = root.backend.read_many(batch, MEMORY_BYTES_MAX).await;
+        for (path, read) in batch.iter().zip(reads) {
+            let head = root.cache().head(path).cloned();
+            let bytes = match read {
+                Ok(read) if read.is_whole() => Some(read.bytes),
+                Err(BackendError::NotFound) => None,
+                Ok(_)
+                | Err(
+                    BackendError::WrongKind | BackendError::Escapes(_) | BackendError::Io { .. },
+                ) => {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let revision = bytes.as_deref().map(Revision::digest);
+            let recorded = head.as_ref().and_then(|head| head.revision);
+            if revision == recorded {
                 continue;
             }
-            Err(error) => return Err(error),
-        };
-        let revision = bytes.as_deref().map(Revision::digest);
-        let recorded = head.as_ref().and_then(|head| head.revision);
-        if revision == recorded {
-            continue;
+            let keeps_bytes = head.is_some() || {
+                first_sight_bytes += bytes.as_ref().map_or(0, Vec::len);
+                first_sight_bytes <= FIRST_SIGHT_BYTES_MAX
+            };
+            edits.push(NewFileChange {
+                change: FileChange {
+                    root: root.key.clone(),
+                    path: path.clone(),
+                    moved_to: None,
+                    before: recorded,
+                    after: revision,
+                    trust: edit_trust(head.as_ref(), revision),
+                },
+                before: None,
+                after: bytes.filter(|_| keeps_bytes).map(Arc::from),
+                influenced: false,
+            });
         }
-        let keeps_bytes = head.is_some() || {
-            first_sight_bytes += bytes.as_ref().map_or(0, Vec::len);
-            first_sight_bytes <= FIRST_SIGHT_BYTES_MAX
-        };
-        edits.push(NewFileChange {
-            change: FileChange {
-                root: root.key.clone(),
-                path: path.clone(),
-                moved_to: None,
-                before: recorded,
-                after: revision,
-                trust: edit_trust(head.as_ref(), revision),
-            },
-            before: None,
-            after: bytes.filter(|_| keeps_bytes).map(Arc::from),
-            influenced: false,
-        });
     }
     Ok(edits)
 }

@@ -165,7 +165,7 @@ impl Store {
             // Roots in a checkout and flat roots never carry a generated index.
             let in_checkout = mount != Mount::Flat
                 && spec.root.as_ref().is_ok_and(|root| !root.may_generate_list);
-            let root = spec.root.and_then(|root| self.open_root(mount, root));
+            let root = spec.root.map(|root| self.open_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });
         self.bind(binding.layout, mounts.collect(), caller)
@@ -176,13 +176,8 @@ impl Store {
         Memories { store, layout, mounts, caller, allowed_rules: Vec::new(), features }
     }
 
-    /// Returns the root for a spec, or the reason why its machine is out of reach. All callers in this process share it.
-    fn open_root(&self, mount: Mount, spec: RootSpec) -> Result<Arc<Root>, String> {
-        if let RootFiles::Remote(folder) = &spec.files
-            && let Some(reason) = self.link(folder.host()).failure()
-        {
-            return Err(reason);
-        }
+    /// Returns the root for a spec. All callers in this process share it.
+    fn open_root(&self, mount: Mount, spec: RootSpec) -> Arc<Root> {
         let mut roots = self.roots.lock();
         let root = roots.entry(spec.key.clone()).or_insert_with(|| {
             let has_list = spec.may_generate_list && self.settings.memory_list;
@@ -194,7 +189,7 @@ impl Store {
             let root = Root::new(mount, spec.key, backend, has_list).with_remote(remote);
             Arc::new(root.with_checkout_record(spec.checkout))
         });
-        Ok(Arc::clone(root))
+        Arc::clone(root)
     }
 
     /// Forgets the identity of the folder at an address, so that another one is accepted there. Returns whether it had
@@ -240,7 +235,8 @@ impl Store {
                 .entry(key.clone())
                 .or_insert_with(|| Arc::new(Root::new(mount, key, backend, has_list)));
             let access = access(caller.class, mount);
-            BoundMount { mount, access, root: Ok(Arc::clone(root)), in_checkout: false }
+            let in_checkout = mount == Mount::Scope(Scope::Project);
+            BoundMount { mount, access, root: Ok(Arc::clone(root)), in_checkout }
         });
         let layout = if flat { Layout::Flat } else { Layout::Scoped };
         self.bind(layout, mounts.collect(), caller)
@@ -256,6 +252,16 @@ pub(crate) struct BoundMount {
     pub(crate) root: Result<Arc<Root>, String>,
     /// Whether its memories travel with a repository, so that their writers are unknown.
     pub(crate) in_checkout: bool,
+}
+
+impl BoundMount {
+    /// Returns the reason why the mount is unavailable. A machine that is out of reach may be back with the next call.
+    fn unavailable(&self) -> Option<String> {
+        match &self.root {
+            Ok(root) => root.backend.unreachable(),
+            Err(reason) => Some(reason.clone()),
+        }
+    }
 }
 
 /// The memories that one caller may use. Cheap to clone.
@@ -313,7 +319,7 @@ impl Memories {
             let root = bound.root.as_ref();
             MountState {
                 mount: bound.mount,
-                unavailable: root.err().cloned(),
+                unavailable: bound.unavailable(),
                 access: bound.access,
                 folder: root.ok().and_then(|root| root.backend.folder()),
                 key: root.ok().map(|root| root.key.clone()),
@@ -335,9 +341,11 @@ impl Memories {
         let trust = self.trust_version();
         let mut roots = Vec::with_capacity(self.mounts.len());
         for root in self.open_roots() {
-            let writes = root.backend.write_count().await?;
-            let list = root.backend.list(Freshness::Observed).await.ok()?;
-            roots.push((list.version, writes));
+            let (writes, list) = tokio::join!(
+                root.backend.write_count(Freshness::Noticed),
+                root.backend.list(Freshness::Noticed)
+            );
+            roots.push((list.ok()?.version, writes?));
         }
         Some(MemoriesVersion { roots, trust })
     }

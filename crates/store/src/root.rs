@@ -15,7 +15,7 @@ use memory::path::{Mount, RelativePath};
 use parking_lot::{Mutex, MutexGuard};
 use state::Head;
 
-use crate::backend::{Backend, BackendError, FileRead, Stamp, WalkedFile};
+use crate::backend::{Backend, BackendError, FileRead, READ_CALLS_AT_ONCE, Stamp, WalkedFile};
 use crate::cache::{FileCache, FileSummary, RootCache};
 use crate::checkout_record::CheckoutRecord;
 use crate::remote_folder::RemoteFolder;
@@ -131,7 +131,7 @@ impl Root {
         let uncached: Vec<usize> =
             (0..files.len()).filter(|&index| values[index].is_none()).collect();
         let mut batches = Vec::new();
-        for batch in uncached.chunks(FILES_READ_AT_ONCE) {
+        for batch in uncached.chunks(self.backend.files_at_once(max)) {
             let paths: Vec<_> = batch.iter().map(|&index| files[index].0.clone()).collect();
             let batch = batch.to_vec();
             batches.push(
@@ -142,7 +142,7 @@ impl Root {
                 .boxed(),
             );
         }
-        let mut batches = stream::iter(batches).buffered(BATCHES_READ_AT_ONCE);
+        let mut batches = stream::iter(batches).buffered(READ_CALLS_AT_ONCE);
         while let Some((batch, paths, reads)) = batches.next().await {
             for ((index, path), read) in batch.into_iter().zip(&paths).zip(reads) {
                 values[index] = Some(read.map(|read| {
@@ -157,13 +157,6 @@ impl Root {
         values.into_iter().map(|value| value.expect("a backend answers for each file")).collect()
     }
 }
-
-/// Number of files in one batch read. Each call runs on another thread, and the bytes of all its files are in
-/// memory together.
-pub(crate) const FILES_READ_AT_ONCE: usize = 64;
-
-/// Number of batches that are read at the same time.
-pub(crate) const BATCHES_READ_AT_ONCE: usize = 4;
 
 /// Reads the frontmatter of files that a walk found, in their order.
 pub(crate) async fn document_heads<'f>(

@@ -13,7 +13,7 @@ use memory::limits::{LOCK_WAIT, NAME_INDEX_AGE_MIN};
 use memory::path::RelativePath;
 use state::{ChangeQuery, Head};
 
-use crate::backend::{Extent, LastWrite, RootLock};
+use crate::backend::{Freshness, LastWrite, RootLock};
 use crate::cache::{NameIndex, RootCache};
 use crate::error::StoreError;
 use crate::memories::Memories;
@@ -244,18 +244,16 @@ impl LockedRoot {
         if is_fresh && policy == CachePolicy::Cached {
             return Ok(());
         }
-        let walk = self.root.backend.walk(None, Extent::ALL).await;
-        let walk = walk.map_err(StoreError::backend_error(self.root.mount))?;
+        let list = self.root.backend.list(Freshness::Noticed).await;
+        let list = list.map_err(StoreError::backend_error(self.root.mount))?;
         let cost = store.clock.now().duration_since(started).unsigned_abs();
         let mut index = NameIndex {
             built_at: started,
             max_age: NAME_INDEX_AGE_MIN.max(cost.saturating_mul(50)),
-            folded: HashMap::with_capacity(walk.files.len()),
+            folded: HashMap::with_capacity(list.files.len()),
         };
-        for folder in walk.folders {
-            index.folded.insert(folder.path.case_folded(), folder.path);
-        }
-        for file in walk.files.iter().filter(|file| !self.root.is_list(&file.path)) {
+        // An empty folder holds no name, and git drops it.
+        for file in list.files.iter().filter(|file| !self.root.is_list(&file.path)) {
             index.add(&file.path);
         }
         self.root.cache().name_index = Some(index);

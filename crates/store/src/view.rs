@@ -16,7 +16,9 @@ use memory::limits::{
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{UsageRow, UseEvent};
 
-use crate::backend::{BackendError, Extent, FileKind, FileList, Freshness, Walk, WalkedFile};
+use crate::backend::{
+    BackendError, Extent, FileKind, FileList, Freshness, READ_CALLS_AT_ONCE, Walk, WalkedFile,
+};
 use crate::cache::trim_partial_character;
 use crate::checks::{backend_refusal, kind_at, too_large_error, virtual_path};
 use crate::error::StoreError;
@@ -25,7 +27,7 @@ use crate::memories::{
     ScannedMemory,
 };
 use crate::memory_list::is_generated_list;
-use crate::root::{BATCHES_READ_AT_ONCE, FILES_READ_AT_ONCE, Root, document_heads};
+use crate::root::{Root, document_heads};
 use crate::unreviewed::Unreviewed;
 
 impl Memories {
@@ -131,6 +133,7 @@ impl Memories {
                         Err("its folder is, or is behind, a link or file and is not used"
                             .to_owned())
                     }
+                    Err(BackendError::Unreachable(reason)) => Err(reason),
                     Err(error) => {
                         tracing::warn!(mount = %bound.mount, %error, "listing a root failed");
                         Err("its folder cannot be read".to_owned())
@@ -169,11 +172,14 @@ impl Memories {
     pub async fn read_many(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
         let mut reads = Vec::new();
         for group in paths.chunk_by(|path, next| path.mount() == next.mount()) {
-            for batch in group.chunks(FILES_READ_AT_ONCE) {
+            let root = group.first().and_then(|path| self.root(path.mount()?).ok());
+            let at_once =
+                root.map_or(group.len(), |root| root.backend.files_at_once(MEMORY_BYTES_MAX));
+            for batch in group.chunks(at_once) {
                 reads.push(self.read_in_scope(batch).boxed());
             }
         }
-        let mut reads = stream::iter(reads).buffered(BATCHES_READ_AT_ONCE);
+        let mut reads = stream::iter(reads).buffered(READ_CALLS_AT_ONCE);
         let mut read = Vec::with_capacity(paths.len());
         while let Some(batch) = reads.next().await {
             read.extend(batch);
@@ -265,10 +271,10 @@ impl Memories {
             let Some(list) = self.list_files(bound, root, under).await? else { continue };
             omitted += list.files_total - list.files.len();
             let mut batches = Vec::new();
-            for files in list.files.chunks(FILES_READ_AT_ONCE) {
+            for files in list.files.chunks(root.backend.files_at_once(MEMORY_BYTES_MAX)) {
                 batches.push(cached_texts(root, files).boxed());
             }
-            let mut batches = stream::iter(batches).buffered(BATCHES_READ_AT_ONCE);
+            let mut batches = stream::iter(batches).buffered(READ_CALLS_AT_ONCE);
             let mut files = list.files.iter();
             while let Some(texts) = batches.next().await {
                 // The texts come first, so that the end of a batch takes no file.
@@ -329,7 +335,7 @@ impl Memories {
         let mut earlier = version.lists();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let list = root.backend.list(Freshness::Observed).await.ok()?;
+            let list = root.backend.list(Freshness::Noticed).await.ok()?;
             let paths = list.changed_since(earlier.next()?)?;
             // How much of an untrusted project may be read depends on all of its files.
             if !paths.is_empty() && self.reviewed_in_untrusted(bound, root).await.is_some() {
@@ -363,6 +369,8 @@ impl Memories {
         };
         match (files, under) {
             (Ok(files), _) => Ok(Some(files)),
+            // The link reported it.
+            (Err(BackendError::Unreachable(_)), None) => Ok(None),
             // The failure must not hide the other roots; `status` reports it.
             (Err(error), None) => {
                 tracing::warn!(mount = %bound.mount, %error, "listing a root failed");

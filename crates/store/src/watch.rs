@@ -4,16 +4,17 @@
 //! a lost event delays the detection of an edit and loses nothing. Periodic scans replace events on
 //! a system without them.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use futures_util::FutureExt as _;
 use memory::limits::{WATCH_RESCAN, WATCH_SETTLE};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::backend::Freshness;
+use crate::backend::{Backend, Freshness};
 use crate::error::StoreError;
 use crate::memories::Memories;
 
@@ -23,54 +24,83 @@ const BURST_WAITS_MAX: usize = 20;
 /// A watch on the roots of a binding. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watch {
-    task: JoinHandle<()>,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Memories {
     /// Watches the roots for changes from outside of this process, also those by other Lukasa processes, and
     /// publishes them to subscribers. Existing differences are recorded first.
     pub async fn watch(&self) -> Result<Watch, StoreError> {
-        let (wake, wake_receiver) = mpsc::channel(1);
-        let mut watcher =
-            RootWatcher { watcher: start_watcher(wake.clone()), watched: HashSet::new() };
+        let (folders, woken) = FolderWatcher::start();
+        let mut watcher = RootWatcher { folders, notified: HashMap::new() };
         watcher.watch_roots(self).await;
         // The watcher is active, so each later change is found by this scan or causes an event.
         self.record_external_edits().await?;
-        let task = tokio::spawn(run(self.clone(), watcher, wake, wake_receiver).boxed());
-        Ok(Watch { task })
+        let task = tokio::spawn(run(self.clone(), watcher, woken).boxed());
+        Ok(Watch { _task: AbortOnDropHandle::new(task) })
     }
 }
 
-/// Starts a watcher; `None` if the system supports none.
-fn start_watcher(wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
-    let on_event = move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| !event.kind.is_access()) {
-            // If the channel is full, a scan is already due.
-            wake.try_send(()).unwrap_or_default();
-        }
-    };
-    // Links are never followed, since in a checkout they may lead anywhere.
-    let config = notify::Config::default().with_follow_symlinks(false);
-    match RecommendedWatcher::new(on_event, config) {
-        Ok(watcher) => Some(watcher),
-        Err(error) => {
-            tracing::warn!(%error, "file watch failed; memories are scanned periodically");
-            None
-        }
-    }
-}
-
-/// The watcher, with the folders that it watches.
+/// Watches folders of this machine, and wakes a task after changes in them.
 #[derive(Debug)]
-struct RootWatcher {
+pub(crate) struct FolderWatcher {
+    /// None if the system supports none.
     watcher: Option<RecommendedWatcher>,
     watched: HashSet<PathBuf>,
+    /// Keeps the channel open without a watcher, too.
+    wake: mpsc::Sender<()>,
+}
+
+impl FolderWatcher {
+    /// Returns a watcher of no folder yet, and the channel that it wakes.
+    pub(crate) fn start() -> (Self, mpsc::Receiver<()>) {
+        let (wake, woken) = mpsc::channel(1);
+        let on_event = {
+            let wake = wake.clone();
+            move |event: notify::Result<notify::Event>| {
+                if event.is_ok_and(|event| !event.kind.is_access()) {
+                    // If the channel is full, the task is to wake already.
+                    wake.try_send(()).unwrap_or_default();
+                }
+            }
+        };
+        // Links are never followed, since in a checkout they may lead anywhere.
+        let config = notify::Config::default().with_follow_symlinks(false);
+        let watcher = RecommendedWatcher::new(on_event, config)
+            .inspect_err(|error| {
+                tracing::warn!(%error, "file watch failed; memories are scanned periodically");
+            })
+            .ok();
+        (Self { watcher, watched: HashSet::new(), wake }, woken)
+    }
+
+    /// Watches a folder, unless it is watched already.
+    pub(crate) fn watch(&mut self, folder: &Path, mode: RecursiveMode) {
+        let Some(watcher) = &mut self.watcher else { return };
+        if self.watched.insert(folder.to_owned())
+            && let Err(error) = watcher.watch(folder, mode)
+        {
+            tracing::warn!(%error, "watch of a folder failed; it is scanned periodically");
+        }
+    }
+
+    /// Watches the folder of a root if it exists. One that is created later is to be watched then.
+    pub(crate) async fn watch_root(&mut self, backend: &dyn Backend) {
+        let Some(folder) = backend.folder() else { return };
+        if matches!(backend.exists().await, Ok(true)) {
+            self.watch(&folder, RecursiveMode::Recursive);
+        } else {
+            self.watched.remove(&folder);
+        }
+    }
+}
+
+/// The watcher of the roots of a binding.
+#[derive(Debug)]
+struct RootWatcher {
+    folders: FolderWatcher,
+    /// The tasks that wait for notices of backends, by the place of the root.
+    notified: HashMap<String, AbortOnDropHandle<()>>,
 }
 
 impl RootWatcher {
@@ -78,37 +108,29 @@ impl RootWatcher {
     /// watched from then on.
     async fn watch_roots(&mut self, memories: &Memories) {
         for root in memories.open_roots() {
-            let (Some(watcher), Some(folder)) = (&mut self.watcher, root.backend.folder()) else {
-                continue;
-            };
-            if !matches!(root.backend.exists().await, Ok(true)) {
-                self.watched.remove(&folder);
-            } else if self.watched.insert(folder.clone())
-                && let Err(error) = watcher.watch(&folder, RecursiveMode::Recursive)
+            self.folders.watch_root(&*root.backend).await;
+            if let Entry::Vacant(entry) = self.notified.entry(root.key.place.clone())
+                && let Some(mut changes) = root.backend.changes()
             {
-                tracing::warn!(%error, "watch of a root failed; it is scanned periodically");
+                let wake = self.folders.wake.clone();
+                entry.insert(AbortOnDropHandle::new(tokio::spawn(async move {
+                    while changes.changed().await.is_ok() {
+                        wake.try_send(()).unwrap_or_default();
+                    }
+                })));
             }
         }
     }
 }
 
-async fn run(
-    memories: Memories,
-    mut watcher: RootWatcher,
-    // Keeps the channel open: without a watcher, `recv` has to wait and not to return `None`.
-    _wake: mpsc::Sender<()>,
-    mut wake_receiver: mpsc::Receiver<()>,
-) {
+async fn run(memories: Memories, mut watcher: RootWatcher, mut woken: mpsc::Receiver<()>) {
     loop {
         // The timeout finds new roots and lost events.
-        let woken = tokio::time::timeout(WATCH_RESCAN, wake_receiver.recv()).await;
-        let freshness = if woken.is_ok() { Freshness::Observed } else { Freshness::Walked };
+        let is_event = tokio::time::timeout(WATCH_RESCAN, woken.recv()).await.is_ok();
+        let freshness = if is_event { Freshness::Observed } else { Freshness::Walked };
         // One scan for each burst of events, after its end; a burst that does not end is scanned in between.
         for _ in 0..BURST_WAITS_MAX {
-            if !matches!(
-                tokio::time::timeout(WATCH_SETTLE, wake_receiver.recv()).await,
-                Ok(Some(()))
-            ) {
+            if !matches!(tokio::time::timeout(WATCH_SETTLE, woken.recv()).await, Ok(Some(()))) {
                 break;
             }
         }

@@ -218,7 +218,7 @@ impl Backend for LocalBackend {
         blocking(move || Ok(lock.last_write())).await.unwrap_or(LastWrite::Unknown)
     }
 
-    async fn write_count(&self) -> Option<u64> {
+    async fn write_count(&self, _freshness: Freshness) -> Option<u64> {
         let lock = Arc::clone(&self.lock);
         blocking(move || Ok(lock.write_count())).await.ok().flatten()
     }

@@ -9,6 +9,7 @@
 //! loss, nothing may be written without the lock.
 
 mod far_side;
+mod known;
 mod link;
 mod session;
 mod ssh;
@@ -20,13 +21,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use memory::change::{ChangeId, DatabaseId};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use parking_lot::Mutex;
 use state::private_files::create_private_folder;
+use tokio::sync::watch;
 
 pub use self::far_side::serve;
+use self::known::{KnownKind, KnownList, KnownRoot, KnownWrites};
 pub use self::link::{Connect, ConnectError, Link};
 pub use self::session::Streams;
 use self::session::{HeldLock, RemoteSession};
@@ -35,7 +39,7 @@ pub use self::ssh::{SshSettings, ssh_failure};
 use self::wire::{Operation, Reply, SENT_FILE_BYTES_MAX, SENT_FILES_MAX, WriteStep, path_texts};
 use super::{
     Backend, BackendError, Expect, Extent, FileKind, FileList, FileRead, Freshness, IsReferenced,
-    LastWrite, RootLock, Staged, Stamp, SweepReport, Walk,
+    LastWrite, READ_CALLS_AT_ONCE, RootLock, Staged, Stamp, SweepReport, Walk,
 };
 use crate::host_fs;
 
@@ -56,7 +60,7 @@ pub struct RemoteBackend {
     opened: tokio::sync::Mutex<Option<Target>>,
     /// The lock that this process holds, and its connection.
     locked: Arc<Mutex<Option<(u64, Target)>>>,
-    list: Mutex<Option<KnownList>>,
+    known: Arc<KnownRoot>,
 }
 
 /// A root on a connection.
@@ -77,14 +81,6 @@ impl Target {
 /// The distance between the generations of two connections: large and odd, so that no count of writes bridges it.
 const SESSION_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A list and its number at the far side.
-#[derive(Clone, Debug)]
-struct KnownList {
-    session: u64,
-    number: u64,
-    list: Arc<FileList>,
-}
-
 impl RemoteBackend {
     /// Returns a backend for the checkout that contains `folder`. Connects with the first call.
     ///
@@ -97,7 +93,7 @@ impl RemoteBackend {
             identity_file,
             opened: tokio::sync::Mutex::default(),
             locked: Arc::default(),
-            list: Mutex::default(),
+            known: Arc::new(KnownRoot::new()),
         }
     }
 
@@ -153,6 +149,19 @@ impl RemoteBackend {
         }
     }
 
+    /// Lets the far side report changes of the root on this connection.
+    fn follow(&self, Target { session, root }: &Target) -> Result<(), BackendError> {
+        if self.known.start_following(session.number) {
+            session.follow(*root, &self.known)?;
+        }
+        Ok(())
+    }
+
+    /// Checks whether this process holds the lock.
+    fn is_locked(&self) -> bool {
+        self.locked.lock().is_some()
+    }
+
     async fn call(&self, operation: Operation) -> Result<Reply, BackendError> {
         let target = self.target().await?;
         target.session.call(target.root, operation).await
@@ -160,6 +169,7 @@ impl RemoteBackend {
 
     /// Carries out a step of a write and waits for its result.
     async fn write(&self, step: WriteStep) -> Result<(), BackendError> {
+        self.known.written();
         match self.call(Operation::Write(step)).await? {
             Reply::Done => Ok(()),
             _ => Err(wire::Malformed.into()),
@@ -201,8 +211,18 @@ impl Backend for RemoteBackend {
     }
 
     async fn list(&self, freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
-        let Target { session, root } = self.target().await?;
-        let known = self.list.lock().clone().filter(|known| known.session == session.number);
+        let target = self.target().await?;
+        if freshness == Freshness::Noticed && !self.is_locked() || self.known.is_watched() {
+            self.follow(&target)?;
+        }
+        let Target { session, root } = target;
+        if freshness == Freshness::Noticed
+            && let Some(list) = self.known.current_list(session.number)
+        {
+            return Ok(list);
+        }
+        let epoch = self.known.epoch();
+        let known = self.known.last_list(session.number);
         let operation = Operation::List {
             walked: freshness == Freshness::Walked,
             // With many changes a new list is smaller.
@@ -212,7 +232,7 @@ impl Backend for RemoteBackend {
                 .map(|known| known.number),
         };
         let (number, list) = match (session.call(root, operation).await?, known) {
-            (Reply::SameList, Some(known)) => return Ok(known.list),
+            (Reply::SameList, Some(known)) => (known.number, known.list),
             (Reply::ListChanges { number, changes }, Some(known)) => {
                 let change = |(path, stat): (String, Option<wire::WireStat>)| {
                     Ok((wire::parse_path(&path)?, stat.map(TryInto::try_into).transpose()?))
@@ -234,23 +254,45 @@ impl Backend for RemoteBackend {
             }
             _ => return Err(wire::Malformed.into()),
         };
-        let known = KnownList { session: session.number, number, list: Arc::clone(&list) };
-        *self.list.lock() = Some(known);
+        let known = KnownList { session: session.number, epoch, number, list: Arc::clone(&list) };
+        self.known.set_list(known);
         Ok(list)
     }
 
     async fn count(&self) -> Result<usize, BackendError> {
-        match self.call(Operation::Count).await? {
+        // Before a write, the list was requested along with the kind of its path.
+        let target = self.target().await?;
+        if self.is_locked()
+            && let Some(list) = self.known.current_list(target.session.number)
+        {
+            return Ok(list.files_total);
+        }
+        match target.session.call(target.root, Operation::Count).await? {
             Reply::Count(number) => Ok(wire::files_total(number, 0)?),
             _ => Err(wire::Malformed.into()),
         }
     }
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
-        match self.call(Operation::Kind(path.as_str().to_owned())).await? {
-            Reply::Kind(kind) => Ok(kind.map(Into::into)),
-            _ => Err(wire::Malformed.into()),
+        let is_locked = self.is_locked();
+        if is_locked && let Some(KnownKind(kind)) = self.known.kind(path) {
+            return Ok(kind);
         }
+        let epoch = self.known.epoch();
+        let question = self.call(Operation::Kind(path.as_str().to_owned()));
+        let reply = if is_locked {
+            // A write mostly needs the names and their number, too. A failure is reported when it asks for them.
+            let (reply, _) = tokio::join!(question, self.list(Freshness::Noticed));
+            reply
+        } else {
+            question.await
+        };
+        let Reply::Kind(kind) = reply? else { return Err(wire::Malformed.into()) };
+        let kind = kind.map(FileKind::from);
+        if is_locked {
+            self.known.set_kind(epoch, path, KnownKind(kind));
+        }
+        Ok(kind)
     }
 
     async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
@@ -259,16 +301,24 @@ impl Backend for RemoteBackend {
         reads.pop().expect("a chunk has a result for each path")
     }
 
+    fn files_at_once(&self, max: usize) -> usize {
+        (SENT_TOTAL_BYTES_MAX / max.max(1)).clamp(1, SENT_FILES_MAX)
+    }
+
     async fn read_many(
         &self,
         paths: &[RelativePath],
         max: usize,
     ) -> Vec<Result<FileRead, BackendError>> {
         let max = max.min(SENT_FILE_BYTES_MAX);
-        let at_once = (SENT_TOTAL_BYTES_MAX / max.max(1)).clamp(1, SENT_FILES_MAX);
+        let mut calls = Vec::new();
+        for paths in paths.chunks(self.files_at_once(max)) {
+            calls.push(async move { (paths, self.read_chunk(paths, max).await) }.boxed());
+        }
+        let mut chunks = stream::iter(calls).buffered(READ_CALLS_AT_ONCE);
         let mut read = Vec::with_capacity(paths.len());
-        for paths in paths.chunks(at_once) {
-            match self.read_chunk(paths, max).await {
+        while let Some((paths, chunk)) = chunks.next().await {
+            match chunk {
                 Ok(chunk) => read.extend(chunk),
                 // Each of them failed for the same reason.
                 Err(BackendError::Unreachable(reason)) => read
@@ -287,7 +337,8 @@ impl Backend for RemoteBackend {
         let target = self.target().await?;
         let step = WriteStep::Stage { path: path.as_str().to_owned(), bytes: bytes.to_vec() };
         let staged = target.session.send(target.root, step)?;
-        Ok(Box::new(RemoteStaged { target: Some(target), staged, modified: None }))
+        let known = Arc::clone(&self.known);
+        Ok(Box::new(RemoteStaged { target: Some(target), known, staged, modified: None }))
     }
 
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
@@ -329,11 +380,13 @@ impl Backend for RemoteBackend {
             return Err(wire::Malformed.into());
         };
         *self.locked.lock() = Some((lock.number, target.clone()));
+        self.known.written();
         Ok(Box::new(RemoteLock {
             generation: target.generation(generation),
             target,
             lock,
             locked: Arc::clone(&self.locked),
+            known: Arc::clone(&self.known),
             completed: wire::completed(completed),
             interrupted,
             restarted,
@@ -347,12 +400,24 @@ impl Backend for RemoteBackend {
         }
     }
 
-    async fn write_count(&self) -> Option<u64> {
+    async fn write_count(&self, freshness: Freshness) -> Option<u64> {
         let target = self.target().await.ok()?;
-        match target.session.call(target.root, Operation::WriteCount).await {
-            Ok(Reply::WriteCount(count)) => Some(target.generation(count?)),
-            _ => None,
+        let session = target.session.number;
+        if freshness == Freshness::Noticed {
+            self.follow(&target).ok()?;
+            if let Some(known) = self.known.current_writes(session) {
+                return Some(target.generation(known.count?));
+            }
         }
+        let epoch = self.known.epoch();
+        let reply = target.session.call(target.root, Operation::WriteCount).await;
+        let Ok(Reply::WriteCount(count)) = reply else { return None };
+        self.known.set_writes(epoch, KnownWrites { session, count });
+        Some(target.generation(count?))
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.known.changes())
     }
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
@@ -361,6 +426,7 @@ impl Backend for RemoteBackend {
 
     async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
         let target = self.target().await?;
+        self.known.written();
         let sweep = Operation::Write(WriteStep::Sweep);
         match target.session.call_with(target.root, sweep, Some(in_history)).await?.0 {
             Reply::Swept { removed, restored } => Ok(wire::swept(removed, &restored.0)?),
@@ -382,6 +448,10 @@ impl Backend for RemoteBackend {
         }
     }
 
+    fn unreachable(&self) -> Option<String> {
+        self.link.failure()
+    }
+
     fn folder(&self) -> Option<PathBuf> {
         None
     }
@@ -392,6 +462,7 @@ impl Backend for RemoteBackend {
 struct RemoteStaged {
     /// None once they are published.
     target: Option<Target>,
+    known: Arc<KnownRoot>,
     staged: u64,
     modified: Option<Timestamp>,
 }
@@ -409,6 +480,7 @@ impl Staged for RemoteStaged {
             modified: self.modified.map(wire::moment),
             expect: wire::expectation(expect),
         };
+        self.known.written();
         match session.call(root, Operation::Write(step)).await? {
             Reply::Done => Ok(()),
             _ => Err(wire::Malformed.into()),
@@ -432,6 +504,7 @@ struct RemoteLock {
     /// Released when it is dropped.
     lock: HeldLock,
     locked: Arc<Mutex<Option<(u64, Target)>>>,
+    known: Arc<KnownRoot>,
     generation: u64,
     completed: Option<ChangeId>,
     interrupted: bool,
@@ -462,6 +535,7 @@ impl RootLock for RemoteLock {
     }
 
     async fn begin(&mut self) -> Result<(), BackendError> {
+        self.known.begun();
         let step = WriteStep::Begin { lock: self.lock.number };
         self.target.session.send(self.target.root, step)?;
         self.generation = self.generation.wrapping_add(1);
@@ -481,6 +555,8 @@ impl RootLock for RemoteLock {
 
 impl Drop for RemoteLock {
     fn drop(&mut self) {
+        // The end of a write is read with the release of the lock.
+        self.known.written();
         let mut locked = self.locked.lock();
         let session = self.target.session.number;
         let is_own = |(number, target): &mut (u64, Target)| {

@@ -91,7 +91,7 @@ impl ObservedList {
             state.observed = None;
             return Ok(Arc::new(FileList::default()));
         };
-        if freshness == Freshness::Observed
+        if freshness != Freshness::Walked
             && let Some(observed) = &mut state.observed
             && let Some(list) = observed.refresh(&root)
         {

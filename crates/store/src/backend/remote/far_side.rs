@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use memory::change::DatabaseId;
 use memory::document::Revision;
+use memory::limits::WATCH_RESCAN;
 use memory::path::RelativePath;
+use notify::RecursiveMode;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -33,6 +35,7 @@ use crate::backend::{
 };
 use crate::binding::{BaseFolders, RootFiles, project_root_spec};
 use crate::host_fs;
+use crate::watch::FolderWatcher;
 
 /// Maximum number of reading calls that run at the same time.
 const READS_AT_ONCE: usize = 32;
@@ -105,9 +108,10 @@ async fn write_messages(
             FromFar::Reply { number, .. } => {
                 wire::frame(&FromFar::Reply { number, result: Err(Failure::Malformed) })
             }
-            FromFar::Hello { .. } | FromFar::Alive | FromFar::Question { .. } => {
-                Err(wire::Malformed)
-            }
+            FromFar::Hello { .. }
+            | FromFar::Alive
+            | FromFar::Changed { .. }
+            | FromFar::Question { .. } => Err(wire::Malformed),
         });
         let frame = frame.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         output.write_all(&frame).await?;
@@ -142,6 +146,7 @@ struct ServedRoot {
     /// Number of write steps that arrived, and that were carried out.
     arrived: u64,
     done: watch::Receiver<u64>,
+    is_followed: bool,
 }
 
 /// A step for the writer of a root.
@@ -217,6 +222,13 @@ impl FarSide {
                     send(&replies, FromFar::Reply { number, result }).await;
                 });
             }
+            Operation::Follow => {
+                if !std::mem::replace(&mut served.is_followed, true) {
+                    let follower = Follower::start(root, backend, self.folders.locks_folder());
+                    self.calls.spawn(follower.await.run(replies.clone()));
+                }
+                send(&replies, FromFar::Reply { number, result: Ok(Reply::Done) }).await;
+            }
             operation => {
                 let (reads, arrived) = (Arc::clone(&self.reads), served.arrived);
                 let mut done = served.done.clone();
@@ -262,7 +274,8 @@ impl FarSide {
             done: done_sender,
         };
         self.writers.spawn(writer.run(queue));
-        self.roots.insert(root, ServedRoot { backend, steps, arrived: 0, done });
+        self.roots
+            .insert(root, ServedRoot { backend, steps, arrived: 0, done, is_followed: false });
         Ok(Reply::Opened { place })
     }
 }
@@ -332,13 +345,57 @@ async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Fai
             Reply::Read(Bounded(reads.into_iter().map(read).collect()))
         }
         Operation::LastWrite => Reply::LastWrite(backend.last_write().await.into()),
-        Operation::WriteCount => Reply::WriteCount(backend.write_count().await),
+        Operation::WriteCount => Reply::WriteCount(backend.write_count(Freshness::Observed).await),
         Operation::Exists => Reply::Exists(backend.exists().await?),
         Operation::Holder => Reply::Holder(backend.holder().await),
-        Operation::Open { .. } | Operation::Lock { .. } | Operation::Write(_) => {
-            return Err(Failure::Malformed);
-        }
+        Operation::Open { .. }
+        | Operation::Follow
+        | Operation::Lock { .. }
+        | Operation::Write(_) => return Err(Failure::Malformed),
     })
+}
+
+/// Reports the changes of a root to the client.
+struct Follower {
+    root: u32,
+    backend: LocalBackend,
+    watcher: FolderWatcher,
+    woken: mpsc::Receiver<()>,
+}
+
+/// Time after an event before the root is looked at, so that one notice covers a burst of events.
+const NOTICE_SETTLE: Duration = Duration::from_millis(20);
+
+impl Follower {
+    /// Starts to watch a root and its lock. Each later change is reported.
+    async fn start(root: u32, backend: LocalBackend, locks: PathBuf) -> Self {
+        let (mut watcher, woken) = FolderWatcher::start();
+        watcher.watch(&locks, RecursiveMode::NonRecursive);
+        watcher.watch_root(&backend).await;
+        // The second list of a process is the first one that the next can equal.
+        drop(backend.list(Freshness::Observed).await);
+        Self { root, backend, watcher, woken }
+    }
+
+    async fn run(mut self, replies: mpsc::Sender<FromFar>) {
+        let mut reported = None;
+        loop {
+            // While no list can be read, there is none that the client could know.
+            let list = self.backend.list(Freshness::Observed).await;
+            let list = list.map_or(0, |list| list.version.number());
+            let writes = self.backend.write_count(Freshness::Observed).await;
+            if reported.replace((list, writes)) != Some((list, writes)) {
+                send(&replies, FromFar::Changed { root: self.root, list, writes }).await;
+            }
+            // The timeout finds new roots and lost events.
+            if matches!(tokio::time::timeout(WATCH_RESCAN, self.woken.recv()).await, Ok(None)) {
+                return;
+            }
+            tokio::time::sleep(NOTICE_SETTLE).await;
+            while self.woken.try_recv().is_ok() {}
+            self.watcher.watch_root(&self.backend).await;
+        }
+    }
 }
 
 /// Returns a list, as changes of the known one if possible.

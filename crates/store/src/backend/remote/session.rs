@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Bu
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+use super::known::KnownRoot;
 use super::wire::{
     self, ALIVE_EVERY, Call, FromFar, GREETING_BYTES_MAX, MARK, Operation, PROTOCOL, Reply,
     SENT_FILE_BYTES_MAX, ToFar, WriteStep, parse_path,
@@ -68,6 +69,8 @@ pub(super) struct RemoteSession {
 /// The state that a session shares with its tasks.
 #[derive(Debug)]
 struct Shared {
+    /// That of the session.
+    number: u64,
     next_call: AtomicU64,
     /// Number of bytes that wait to be sent.
     unsent: AtomicUsize,
@@ -79,6 +82,8 @@ struct SessionState {
     /// None once the connection is closed.
     frames: Option<mpsc::UnboundedSender<Vec<u8>>>,
     waiting: HashMap<u64, Waiting>,
+    /// The roots whose changes the far side reports.
+    followed: HashMap<u32, Arc<KnownRoot>>,
 }
 
 /// A reply, and the lock that it reports.
@@ -136,15 +141,18 @@ impl RemoteSession {
             None => return Err(GreetingError::Ended),
         }
         let (frames, queue) = mpsc::unbounded_channel();
-        let state = SessionState { frames: Some(frames), waiting: HashMap::new() };
+        let (waiting, followed) = (HashMap::new(), HashMap::new());
+        let state = SessionState { frames: Some(frames), waiting, followed };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::new(Shared {
+            number,
             next_call: AtomicU64::new(1),
             unsent: AtomicUsize::new(0),
             state: Mutex::new(state),
         });
         tokio::spawn(write_frames(output, queue, Arc::clone(&shared)));
         let reading = tokio::spawn(read_messages(input, Arc::clone(&shared), keep_alive));
-        let (reading, number) = (reading.abort_handle(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let reading = reading.abort_handle();
         Ok(Self { reading, number, shared, next_root: AtomicU32::new(1) })
     }
 
@@ -161,6 +169,14 @@ impl RemoteSession {
     /// Sends a step of a write without waiting for its result. Returns its number.
     pub(super) fn send(&self, root: u32, step: WriteStep) -> Result<u64, BackendError> {
         self.shared.send_step(root, step)
+    }
+
+    /// Asks for reports of changes of a root. They begin before a later call is answered.
+    pub(super) fn follow(&self, root: u32, known: &Arc<KnownRoot>) -> Result<(), BackendError> {
+        self.shared.state.lock().followed.insert(root, Arc::clone(known));
+        let number = self.shared.next_call.fetch_add(1, Ordering::Relaxed);
+        let call = Call { root, operation: Operation::Follow };
+        self.shared.send(&ToFar::Call { number, call })
     }
 
     /// Makes a call and waits for its reply.
@@ -247,12 +263,15 @@ impl Shared {
     }
 
     fn close(&self) {
-        let waiting = {
+        let (waiting, followed) = {
             let mut state = self.state.lock();
             // The task that writes ends, and the far side finds the end of its input.
             state.frames = None;
-            std::mem::take(&mut state.waiting)
+            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.followed))
         };
+        for known in followed.into_values() {
+            known.lost();
+        }
         for (_, waiting) in waiting {
             drop(waiting.reply.send(Err(lost())));
         }
@@ -262,6 +281,10 @@ impl Shared {
         match message {
             FromFar::Hello { .. } => return Err(wire::Malformed),
             FromFar::Alive => {}
+            FromFar::Changed { root, list, writes } => {
+                let followed = self.state.lock().followed.get(&root).cloned();
+                followed.ok_or(wire::Malformed)?.noticed(self.number, list, writes);
+            }
             FromFar::Reply { number, result } => {
                 let waiting = self.state.lock().waiting.remove(&number);
                 // Most steps of a write have no waiting caller.

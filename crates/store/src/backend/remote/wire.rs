@@ -46,7 +46,7 @@ const REMOTE_FRAME_BYTES_MAX: usize = 64 << 20;
 pub(super) const SENT_FILE_BYTES_MAX: usize = 8 << 20;
 
 /// Maximum number of files that one frame reads.
-pub(super) const SENT_FILES_MAX: usize = 256;
+pub(super) const SENT_FILES_MAX: usize = 1_024;
 
 /// Maximum of a size or count from the far side. The sum of 100,000 such numbers fits 64 bits.
 const NUMBER_MAX: u64 = 1 << 46;
@@ -80,6 +80,8 @@ pub(super) enum FromFar {
     Alive,
     /// The result of a call.
     Reply { number: u64, result: Result<Reply, Failure> },
+    /// The present numbers of the list and of the writes of a followed root, after one of them changed.
+    Changed { root: u32, list: u64, writes: Option<u64> },
     /// The question of a running sweep, whether history has the bytes of a file.
     Question { number: u64, question: u64, path: String, bytes: Vec<u8> },
 }
@@ -115,6 +117,8 @@ pub(super) enum Operation {
     },
     LastWrite,
     WriteCount,
+    /// Reports changes of the root from now on.
+    Follow,
     Exists,
     Holder,
     Lock {

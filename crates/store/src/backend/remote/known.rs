@@ -1,0 +1,171 @@
+//! The list of a remote root as this side knows it, kept current by notices of the far side.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use memory::path::RelativePath;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::backend::{FileKind, FileList};
+
+/// Maximum number of paths whose kind is known.
+const KNOWN_KINDS_MAX: usize = 1_024;
+
+/// What this side knows of a root without asking. A notice says that it may have changed, and not what changed.
+#[derive(Debug)]
+pub(super) struct KnownRoot {
+    state: Mutex<KnownState>,
+    /// Number of changes that were noticed.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct KnownState {
+    /// The connection that sends notices about the root.
+    followed: Option<u64>,
+    /// Grows with each notice, and with each write of this process. What was requested at an earlier epoch may be
+    /// outdated.
+    epoch: u64,
+    list: Option<KnownList>,
+    writes: Option<KnownWrites>,
+    /// The kinds of paths that the holder of the lock asked for in this epoch.
+    kinds: HashMap<RelativePath, KnownKind>,
+}
+
+impl KnownState {
+    fn start_epoch(&mut self) {
+        self.epoch += 1;
+        self.writes = None;
+        self.kinds.clear();
+    }
+}
+
+/// A list, and its number at the far side.
+#[derive(Clone, Debug)]
+pub(super) struct KnownList {
+    /// The connection on which it was requested.
+    pub(super) session: u64,
+    /// The epoch in which it was requested.
+    pub(super) epoch: u64,
+    pub(super) number: u64,
+    pub(super) list: Arc<FileList>,
+}
+
+/// The number of writes, as the far side counts them; `None` during a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownWrites {
+    pub(super) session: u64,
+    pub(super) count: Option<u64>,
+}
+
+/// The kind of the thing at a path; `None` if nothing was there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownKind(pub(super) Option<FileKind>);
+
+impl KnownRoot {
+    pub(super) fn new() -> Self {
+        Self { state: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+
+    /// Returns a receiver that is notified of each change.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Checks whether a caller waits for changes.
+    pub(super) fn is_watched(&self) -> bool {
+        self.changes.receiver_count() > 0
+    }
+
+    /// Notes that a connection sends notices from now on. Returns `false` if it does already.
+    pub(super) fn start_following(&self, session: u64) -> bool {
+        let mut state = self.state.lock();
+        let is_new = state.followed.replace(session) != Some(session);
+        if is_new {
+            // What was known before may have changed without a notice.
+            state.start_epoch();
+        }
+        is_new
+    }
+
+    /// Returns the epoch, to be read before a request.
+    pub(super) fn epoch(&self) -> u64 {
+        self.state.lock().epoch
+    }
+
+    /// Notes a step of a write of this process, or the start or end of its lock.
+    pub(super) fn written(&self) {
+        self.state.lock().start_epoch();
+    }
+
+    /// Notes that a write of this process begins. The files are as they were.
+    pub(super) fn begun(&self) {
+        self.state.lock().writes = None;
+    }
+
+    /// Returns the last list that was requested on a connection, current or not.
+    pub(super) fn last_list(&self, session: u64) -> Option<KnownList> {
+        self.state.lock().list.clone().filter(|known| known.session == session)
+    }
+
+    /// Returns the list, if neither a notice nor a write of this process says that it may have changed. Without notices,
+    /// only the holder of the lock may use it.
+    pub(super) fn current_list(&self, session: u64) -> Option<Arc<FileList>> {
+        let state = self.state.lock();
+        let is_current =
+            |known: &&KnownList| known.session == session && known.epoch == state.epoch;
+        state.list.as_ref().filter(is_current).map(|known| Arc::clone(&known.list))
+    }
+
+    /// Returns the number of writes, if no notice says that it may have changed.
+    pub(super) fn current_writes(&self, session: u64) -> Option<KnownWrites> {
+        self.state.lock().writes.filter(|known| known.session == session)
+    }
+
+    /// Returns the kind of the thing at a path, for the holder of the lock.
+    pub(super) fn kind(&self, path: &RelativePath) -> Option<KnownKind> {
+        self.state.lock().kinds.get(path).copied()
+    }
+
+    pub(super) fn set_list(&self, known: KnownList) {
+        self.state.lock().list = Some(known);
+    }
+
+    pub(super) fn set_writes(&self, epoch: u64, known: KnownWrites) {
+        let mut state = self.state.lock();
+        if state.epoch == epoch {
+            state.writes = Some(known);
+        }
+    }
+
+    pub(super) fn set_kind(&self, epoch: u64, path: &RelativePath, kind: KnownKind) {
+        let mut state = self.state.lock();
+        if state.epoch == epoch && state.kinds.len() < KNOWN_KINDS_MAX {
+            state.kinds.insert(path.clone(), kind);
+        }
+    }
+
+    /// Notes a notice of a connection: the present numbers of the list and of the writes.
+    pub(super) fn noticed(&self, session: u64, list: u64, writes: Option<u64>) {
+        let mut state = self.state.lock();
+        let is_list = |known: &KnownList| known.session == session && known.number == list;
+        let is_count = |known: KnownWrites| known.session == session && known.count == writes;
+        // A notice about a write of this process mostly arrives after its effect was requested.
+        if state.list.as_ref().is_some_and(is_list) && state.writes.is_none_or(is_count) {
+            return;
+        }
+        state.start_epoch();
+        drop(state);
+        self.notify();
+    }
+
+    /// Notes that the connection ended.
+    pub(super) fn lost(&self) {
+        self.notify();
+    }
+
+    fn notify(&self) {
+        self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+    }
+}
