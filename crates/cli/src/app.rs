@@ -4,6 +4,7 @@
 //! that `lukasa --help` and completions are fast.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use engine::{
     BaseFolders, BindingRequest, CallContext, Caller, Config, ContextFiles, Engine, EngineError,
@@ -77,6 +78,9 @@ pub(crate) struct ReadOnlyApp {
     binding: BindingRequest,
 }
 
+/// The longest wait of a hook for another machine, and of a completion. There is time left for the other scopes.
+const REMOTE_WAIT: Duration = Duration::from_millis(400);
+
 impl ReadOnlyApp {
     /// Reads settings and environment like a command, and opens the engine for reading.
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
@@ -87,8 +91,11 @@ impl ReadOnlyApp {
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,
     ) -> Result<Self, Failure> {
-        // The process ends before an endpoint could answer, so no request is sent.
-        let open = |config| open(Config { embeddings: None, ..config });
+        // The process ends before an endpoint could answer, so no request is sent. The same holds for a slow machine.
+        let open = |mut config: Config| {
+            config.ssh.wait_max = Some(REMOTE_WAIT);
+            open(Config { embeddings: None, ..config })
+        };
         let AppParts { engine, binding, folders, .. } = AppParts::with(globals, open)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
         Ok(Self { memories, engine, folders, binding })

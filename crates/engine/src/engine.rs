@@ -22,7 +22,7 @@ use state::{SqliteState, StateError, StateRepair, TaskStore as _};
 use store::{
     BaseFolders, Binding, BindingRequest, CacheDir, CacheDirLimits, Caller, ChangeEvent,
     ContextCache, ContextFiles, ContextSettings, LoadSkipReason, Memories, MemoryEntry,
-    RemoteFolder, Store, StoreError, StoreSettings, TrustedFolders, Unreviewed,
+    ProjectFolder, RemoteFolder, Store, StoreError, StoreSettings, TrustedFolders, Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -188,11 +188,13 @@ impl Engine {
     /// Returns the context files for the folder of a workspace, with the access of `caller`.
     pub fn context_files(&self, workspace: &Workspace, caller: Caller) -> ContextFiles {
         let (folders, settings) = (self.folders.clone(), Arc::clone(&self.context));
-        // A folder of another machine has no context files yet. The empty path names no folder.
         let cwd = workspace.cwd.local().unwrap_or(Path::new("")).to_owned();
-        let files = ContextFiles::new(folders, settings, self.screen.clone(), cwd, caller)
+        let mut files = ContextFiles::new(folders, settings, self.screen.clone(), cwd, caller)
             .with_cache(Arc::clone(&self.context_cache))
             .with_features(self.switches.for_workspace(workspace));
+        if let ProjectFolder::Remote(folder) = &workspace.cwd {
+            files = files.with_remote(self.store.remote_context(folder));
+        }
         if workspace.binding.read_only { files.read_only() } else { files }
     }
 

@@ -48,6 +48,8 @@ pub struct SegmentReport {
     pub files: Vec<ShownFile>,
     /// The context files and imports that are not in it.
     pub skipped: Vec<SkippedContextSource>,
+    /// Whether the context files of the project are missing because its machine is out of reach.
+    pub lacks_project_files: bool,
     /// The memories considered for the hot set, warmest first.
     pub hot: Vec<HotSetEntry>,
     /// Number of memories covered by the index.
@@ -63,6 +65,8 @@ pub struct ContextText {
     pub files: Vec<ShownFile>,
     /// The files and imports that are not in it.
     pub skipped: Vec<SkippedContextSource>,
+    /// Whether the files of the project are missing because its machine is out of reach.
+    pub lacks_project_files: bool,
 }
 
 /// A context file that is shown, or an import of one.
@@ -184,6 +188,7 @@ pub(crate) async fn gather(
         shown_index: ShownIndex::from_entries(&stamped),
         files: files.files,
         skipped: files.skipped,
+        lacks_project_files: files.lacks_project_files,
         hot,
         memories: listing.memories.len() + listing.omitted,
     })
@@ -195,7 +200,25 @@ pub(crate) async fn context_text(files: &ContextFiles, style: ImportStyle) -> Co
     let style = files.import_style().unwrap_or(style);
     let shown = files::render(&loaded.sources, &loaded.files, style);
     let files = files_shown(&loaded, &shown);
-    ContextText { text: shown.text, files, skipped: loaded.skipped.clone() }
+    ContextText {
+        text: shown.text,
+        files,
+        skipped: loaded.skipped.clone(),
+        lacks_project_files: loaded.is_incomplete,
+    }
+}
+
+/// Loads and renders the context files of the project alone; `None` if its machine is out of reach.
+pub(crate) async fn project_files_text(files: &ContextFiles, style: ImportStyle) -> Option<String> {
+    let loaded = files.load().await;
+    if loaded.is_incomplete {
+        return None;
+    }
+    let scope = |index: usize| loaded.origins.get(index).map(|origin| origin.scope);
+    let mut of_project = loaded.files.clone();
+    of_project.retain(|&index| scope(index) == Some(LoadScope::Project));
+    let style = files.import_style().unwrap_or(style);
+    Some(files::render(&loaded.sources, &of_project, style).text)
 }
 
 /// Returns the share of the hot set in the bytes that a host accepts.

@@ -8,9 +8,9 @@
 
 mod find;
 
-mod load;
+pub(crate) mod load;
 
-mod read;
+pub(crate) mod read;
 
 mod trust;
 
@@ -34,6 +34,7 @@ pub use self::load::{ContextFileSet, LoadScope, SkippedContextSource, SourceOrig
 pub use self::read::{ContextCache, LoadSkipReason};
 pub use self::trust::{TrustError, TrustedFolders};
 use crate::backend::BackendError;
+use crate::backend::remote::RemoteContext;
 use crate::binding::{BaseFolders, Checkout};
 use crate::caller::Caller;
 
@@ -174,6 +175,9 @@ pub enum ContextFileError {
          agrees; the person can add to it with `lukasa save`"
     )]
     NotAgreed,
+    /// There is no project, or it is on another machine.
+    #[error("{0}")]
+    NoProject(&'static str),
     /// The caller may not write this file.
     #[error("the {} context file is read-only for this caller", .0.as_str())]
     ReadOnly(ContextScope),
@@ -213,6 +217,7 @@ impl ContextFileError {
     pub fn code(&self) -> MemoryErrorCode {
         match self {
             Self::Screened(refusal) | Self::Disabled(refusal) => refusal.code(),
+            Self::NoProject(_) => MemoryErrorCode::ScopeUnavailable,
             Self::ReadOnly(_) | Self::NotAgreed => MemoryErrorCode::ReadOnly,
             Self::NotText(_) | Self::NoText => MemoryErrorCode::NotText,
             Self::TooLarge(_) => MemoryErrorCode::TooLarge,
@@ -237,9 +242,7 @@ pub struct ContextFiles {
     screen: Screen,
     folders: BaseFolders,
     settings: Arc<ContextSettings>,
-    cwd: PathBuf,
-    /// The top of the checkout, or the folder itself.
-    project: PathBuf,
+    project: ContextProject,
     caller: Caller,
     cache: Arc<ContextCache>,
     /// Names of files that the host itself loads.
@@ -255,8 +258,37 @@ pub struct ContextFiles {
     allowed_rules: Vec<&'static str>,
 }
 
+/// The project of context files.
+#[derive(Clone, Debug)]
+enum ContextProject {
+    /// No project: only the person's own files are used.
+    None,
+    Local(LocalProject),
+    /// Its files are loaded on its machine, and not written.
+    Remote(RemoteContext),
+}
+
+/// A project on this machine.
+#[derive(Clone, Debug)]
+struct LocalProject {
+    /// The folder that the caller works in, without links.
+    cwd: PathBuf,
+    /// The top of the checkout, or the folder itself.
+    top: PathBuf,
+}
+
+impl ContextProject {
+    const fn local(&self) -> Option<&LocalProject> {
+        match self {
+            Self::Local(project) => Some(project),
+            Self::None | Self::Remote(_) => None,
+        }
+    }
+}
+
 impl ContextFiles {
-    /// Returns the context files for a caller that works in `cwd`, a folder without links.
+    /// Returns the context files for a caller that works in `cwd`, a folder without links. The empty path stands for no
+    /// folder; then only the person's own files are used.
     pub fn new(
         folders: BaseFolders,
         settings: Arc<ContextSettings>,
@@ -264,12 +296,16 @@ impl ContextFiles {
         cwd: PathBuf,
         caller: Caller,
     ) -> Self {
-        let project = Checkout::find(&cwd).map_or_else(|| cwd.clone(), |checkout| checkout.root);
+        let project = if cwd.as_os_str().is_empty() {
+            ContextProject::None
+        } else {
+            let top = Checkout::find(&cwd).map_or_else(|| cwd.clone(), |checkout| checkout.root);
+            ContextProject::Local(LocalProject { cwd, top })
+        };
         Self {
             screen,
             folders,
             settings,
-            cwd,
             project,
             caller,
             cache: Arc::default(),
@@ -281,6 +317,12 @@ impl ContextFiles {
             selects_for_client: false,
             allowed_rules: Vec::new(),
         }
+    }
+
+    /// Returns these files with those of a project on another machine.
+    #[must_use]
+    pub fn with_remote(self, remote: RemoteContext) -> Self {
+        Self { project: ContextProject::Remote(remote), ..self }
     }
 
     /// Returns these files with a cache of loads.

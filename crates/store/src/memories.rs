@@ -22,7 +22,7 @@ use memory::screen::{UnknownRule, rule_or_family};
 use memory::usage::Usage;
 
 use crate::backend::local::LocalBackend;
-use crate::backend::remote::RemoteBackend;
+use crate::backend::remote::{KnownPlace, RemoteBackend, RemoteContext};
 use crate::backend::{Backend, Freshness, ListVersion, Stamp};
 use crate::binding::{Binding, RootFiles, RootSpec, remote_place};
 use crate::caller::Caller;
@@ -200,6 +200,12 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns a loader of the context files of a project on another machine.
+    pub fn remote_context(&self, folder: &RemoteFolder) -> RemoteContext {
+        let place = KnownPlace::new(self.identity_file(&remote_place(folder)));
+        RemoteContext::new(self.link(folder.host()), folder.clone(), place)
     }
 
     fn identity_file(&self, place: &str) -> PathBuf {

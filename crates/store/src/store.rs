@@ -171,7 +171,9 @@ impl Store {
     pub(crate) fn link(&self, host: &RemoteHost) -> Arc<Link> {
         let mut links = self.links.lock();
         let link = links.entry(host.clone()).or_insert_with(|| {
-            Link::new(Box::new(SshConnect::new(self.settings.ssh.clone(), host.clone())))
+            let ssh = self.settings.ssh.clone();
+            let wait_max = ssh.wait_max;
+            Link::new(Box::new(SshConnect::new(ssh, host.clone())), wait_max)
         });
         Arc::clone(link)
     }

@@ -345,7 +345,8 @@ impl ParsedSettings {
     pub(crate) fn ssh(&self) -> SshSettings {
         match &self.ssh.command {
             Some(command) => {
-                SshSettings { command: command.get_ref().iter().map(Into::into).collect() }
+                let command = command.get_ref().iter().map(Into::into).collect();
+                SshSettings { command, wait_max: None }
             }
             None => SshSettings::default(),
         }

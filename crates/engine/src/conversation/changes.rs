@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use context::segment::{ContextPart, Segment};
+use context::segment::{ContextPart, PartKind, Segment};
 use memory::limits::DELTA_BYTES_MAX;
 use store::{ContextFiles, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,8 @@ const CHANGES_BYTES_MAX: usize = DELTA_BYTES_MAX + 512;
 pub(super) struct ChangeScan {
     segment_record: SegmentRecord,
     index: CurrentIndex,
+    /// The project's context files, if the model was not shown them and their machine is back.
+    project_files: Option<String>,
 }
 
 impl Conversation {
@@ -66,7 +68,8 @@ impl Conversation {
         let context = self.context_within(files, request.bytes_max).await?;
         let room = request.bytes_max.saturating_sub(context.segment.text().len());
         let has_room = context.is_repeated && room >= CHANGES_BYTES_MAX;
-        let changes = if has_room { self.scan_changes().await } else { None };
+        let changes =
+            if has_room { self.scan_changes_within(room - CHANGES_BYTES_MAX).await } else { None };
         Ok((context, changes))
     }
 
@@ -78,6 +81,7 @@ impl Conversation {
         bytes_max: usize,
     ) -> Result<ContextSegment, StoreError> {
         if let Some(record) = self.load_segment_record().await {
+            self.state.lock().note_missing_files(&record, files);
             return Ok(ContextSegment { segment: record.segment, is_repeated: true });
         }
         let segment_number = self.state.lock().persisted.segment;
@@ -102,7 +106,9 @@ impl Conversation {
             version,
             segment: Arc::clone(&segment),
             shown_index: report.shown_index,
+            lacks_project_files: report.lacks_project_files,
         };
+        state.note_missing_files(&record, files);
         self.writer.write_segment(&self.id, &record);
         state.segment_record = Some(record);
         Ok(ContextSegment { segment, is_repeated: false })
@@ -125,7 +131,7 @@ impl Conversation {
     pub fn start_change_scan(&self) {
         let mut state = self.state.lock();
         if state.change_scan.is_none() {
-            let scan = self.scan(&state);
+            let scan = self.scan(&state, usize::MAX);
             state.change_scan = Some(Prefetch::spawn(&CancellationToken::new(), |_| scan));
         }
     }
@@ -146,7 +152,11 @@ impl Conversation {
 
     /// Scans now, and returns the same as [`take_changes`](Self::take_changes).
     pub async fn scan_changes(&self) -> Option<ContextPart> {
-        let pending = self.scan(&self.state.lock());
+        self.scan_changes_within(usize::MAX).await
+    }
+
+    async fn scan_changes_within(&self, files_bytes_max: usize) -> Option<ContextPart> {
+        let pending = self.scan(&self.state.lock(), files_bytes_max);
         let scan = pending.await?;
         self.take_delta(&mut self.state.lock(), scan)
     }
@@ -158,24 +168,41 @@ impl Conversation {
             .segment_record
             .as_mut()
             .filter(|record| record.segment_number == segment_number)?;
-        let changes = scan.index.delta(&mut record.shown_index)?;
+        let files = scan.project_files.filter(|_| record.lacks_project_files);
+        let changes = scan.index.delta(&mut record.shown_index);
+        if files.is_none() && changes.is_none() {
+            return None;
+        }
+        record.lacks_project_files &= files.is_none();
         record.version += 1;
         self.writer.write_segment(&self.id, record);
-        Some(changes)
+        let is_complete = !record.lacks_project_files;
+        state.missing_files.take_if(|_| is_complete);
+        let texts = files.into_iter().chain(changes.map(|part| part.text));
+        let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+        ContextPart::new(PartKind::Delta, texts.join("\n"))
     }
 
-    /// Returns a scan of the memories. It yields `None` if the model was shown no index, or if
-    /// listing fails.
+    /// Returns a scan of the memories, and of the project's context files if they are missing. They wait
+    /// if they are larger than `files_bytes_max`. It yields `None` if the model was shown no index, or
+    /// if listing fails.
     fn scan(
         &self,
         state: &ConversationState,
+        files_bytes_max: usize,
     ) -> impl Future<Output = Option<ChangeScan>> + Send + use<> {
         let known = state.segment_record_of(state.persisted.segment).cloned();
         let (reading, memories) = (self.load_newer_record(state), self.memories.clone());
+        let (missing_files, style) = (state.missing_files.clone(), self.imports);
         async move {
             let record = reading.await.or(known)?;
+            let project_files = match missing_files.filter(|_| record.lacks_project_files) {
+                Some(files) => segment::project_files_text(&files, style).await,
+                None => None,
+            };
+            let project_files = project_files.filter(|text| text.len() <= files_bytes_max);
             match CurrentIndex::new(&memories, &record.shown_index).await {
-                Ok(index) => Some(ChangeScan { segment_record: record, index }),
+                Ok(index) => Some(ChangeScan { segment_record: record, index, project_files }),
                 Err(error) => {
                     tracing::warn!(%error, "error while scanning for changed memories");
                     None
@@ -225,6 +252,11 @@ impl Conversation {
 }
 
 impl ConversationState {
+    /// Keeps the context files if those of the project are to be shown later.
+    fn note_missing_files(&mut self, record: &SegmentRecord, files: &ContextFiles) {
+        self.missing_files = record.lacks_project_files.then(|| files.clone());
+    }
+
     fn segment_record_of(&self, segment: u64) -> Option<&SegmentRecord> {
         self.segment_record.as_ref().filter(|record| record.segment_number == segment)
     }

@@ -183,6 +183,8 @@ pub(super) struct SegmentRecord {
     pub(super) segment: Arc<Segment>,
     /// The memories that the model knows from it and from later changes.
     pub(super) shown_index: ShownIndex,
+    /// Whether the model was not shown the project's context files yet, because their machine was out of reach.
+    pub(super) lacks_project_files: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -190,6 +192,8 @@ struct PersistedSegment {
     parts: Vec<(String, String)>,
     /// Path, bytes, nanoseconds since 1970.
     told: Vec<(String, u64, i64)>,
+    #[serde(default)]
+    lacks_project_files: bool,
 }
 
 impl SegmentRecord {
@@ -203,13 +207,14 @@ impl SegmentRecord {
         let written = PersistedSegment {
             parts: parts.map(|part| (part.kind.as_ref().to_owned(), part.text.clone())).collect(),
             told: shown.collect(),
+            lacks_project_files: self.lacks_project_files,
         };
         serde_json::to_string(&written).expect("numbers and texts become JSON")
     }
 
     /// Decodes a row, or returns `None` if it is corrupt.
     pub(super) fn from_row(row: &SegmentRow, layout: Layout) -> Option<Self> {
-        let PersistedSegment { parts, told } = serde_json::from_str(&row.data)
+        let PersistedSegment { parts, told, lacks_project_files } = serde_json::from_str(&row.data)
             .inspect_err(|error| {
                 let id = &row.conversation;
                 tracing::warn!(conversation = id, %error, "error while reading a segment record");
@@ -228,6 +233,7 @@ impl SegmentRecord {
                 parts.into_iter().map(part).collect::<Option<_>>()?,
             )),
             shown_index: ShownIndex::from_parts(shown),
+            lacks_project_files,
         })
     }
 }

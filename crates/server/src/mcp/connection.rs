@@ -177,8 +177,17 @@ impl Connection {
     /// Returns the context files to which `save_memory` may add.
     fn context_files(&self, project: ClientProject, caller: Caller) -> SaveFiles {
         let binding = project.bind(&self.config.binding);
-        let no_project = binding.no_project.clone();
-        let in_project = binding.project.is_some();
+        // The files of a project on another machine are only read.
+        let in_project = binding.local_project().is_some();
+        let on_other_machine = binding.project.is_some() && !in_project;
+        let no_project = if on_other_machine {
+            Some(
+                "the project is on another machine, where its instruction files are edited"
+                    .to_owned(),
+            )
+        } else {
+            binding.no_project.clone()
+        };
         let cwd = binding.project.clone().unwrap_or_default();
         let files = self.config.engine.context_files(&Workspace::new(cwd, binding), caller);
         SaveFiles { files: files.select_for_client(), in_project, no_project }

@@ -8,9 +8,11 @@
 //! opened with the first call, and again after it was lost. While a lock is held, all calls use its connection: after a
 //! loss, nothing may be written without the lock.
 
+mod context;
 mod far_side;
 mod known;
 mod link;
+mod place;
 mod session;
 mod ssh;
 mod wire;
@@ -26,12 +28,13 @@ use memory::change::{ChangeId, DatabaseId};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use parking_lot::Mutex;
-use state::private_files::create_private_folder;
 use tokio::sync::watch;
 
+pub use self::context::RemoteContext;
 pub use self::far_side::serve;
 use self::known::{KnownKind, KnownList, KnownRoot, KnownWrites};
 pub use self::link::{Connect, ConnectError, Link};
+pub(crate) use self::place::KnownPlace;
 pub use self::session::Streams;
 use self::session::{HeldLock, RemoteSession};
 pub(crate) use self::ssh::SshConnect;
@@ -41,7 +44,6 @@ use super::{
     Backend, BackendError, Expect, Extent, FileKind, FileList, FileRead, Freshness, IsReferenced,
     LastWrite, READ_CALLS_AT_ONCE, RootLock, Staged, Stamp, SweepReport, Walk,
 };
-use crate::host_fs;
 
 /// Maximum number of changes of a list before a new one is requested.
 const KNOWN_CHANGES_MAX: usize = 16_384;
@@ -55,9 +57,9 @@ pub struct RemoteBackend {
     link: Arc<Link>,
     /// The folder in the checkout, as the far side names it.
     folder: Vec<u8>,
-    /// The file that keeps the identity of the root.
-    identity_file: PathBuf,
-    opened: tokio::sync::Mutex<Option<Target>>,
+    place: KnownPlace,
+    /// The root on the last connection, or the reason why it is not used there.
+    opened: tokio::sync::Mutex<Option<(u64, Result<Target, String>)>>,
     /// The lock that this process holds, and its connection.
     locked: Arc<Mutex<Option<(u64, Target)>>>,
     known: Arc<KnownRoot>,
@@ -90,7 +92,7 @@ impl RemoteBackend {
         Self {
             link,
             folder,
-            identity_file,
+            place: KnownPlace::new(identity_file),
             opened: tokio::sync::Mutex::default(),
             locked: Arc::default(),
             known: Arc::new(KnownRoot::new()),
@@ -104,49 +106,24 @@ impl RemoteBackend {
             return Ok(target);
         }
         let mut opened = self.opened.lock().await;
-        if let Some(target) = opened.as_ref().filter(|target| target.session.is_open()) {
-            return Ok(target.clone());
-        }
         let session = self.link.session().await?;
+        match &*opened {
+            Some((number, target)) if *number == session.number => {
+                return target.clone().map_err(BackendError::Unreachable);
+            }
+            _ => {}
+        }
         let root = session.new_root();
         let reply = session.call(root, Operation::Open { folder: self.folder.clone() }).await?;
         let Reply::Opened { place } = reply else { return Err(wire::Malformed.into()) };
-        self.check_identity(&place)?;
-        let target = Target { session, root };
-        *opened = Some(target.clone());
-        Ok(target)
-    }
-
-    fn check_identity(&self, place: &str) -> Result<(), BackendError> {
-        match host_fs::read_small_file(&self.identity_file) {
-            Some(known) if known.trim() == place => Ok(()),
-            Some(_) => Err(BackendError::Unreachable(OTHER_FOLDER.to_owned())),
-            None => {
-                let is_digest = place.len() == 64 && place.bytes().all(|b| b.is_ascii_hexdigit());
-                if !is_digest {
-                    return Err(wire::Malformed.into());
-                }
-                self.keep_identity(place);
-                Ok(())
-            }
-        }
-    }
-
-    fn keep_identity(&self, place: &str) {
-        let (Some(folder), Some(name)) =
-            (self.identity_file.parent(), self.identity_file.file_name())
-        else {
-            return;
+        let number = session.number;
+        let target = match self.place.check(&place).await {
+            Ok(()) => Ok(Target { session, root }),
+            Err(BackendError::Unreachable(reason)) => Err(reason),
+            Err(error) => return Err(error),
         };
-        let name = name.to_string_lossy();
-        let temporary = format!("{name}.{}.tmp", std::process::id());
-        let kept = create_private_folder(folder).and_then(|()| {
-            host_fs::write_private_file(folder, &temporary, &name, format!("{place}\n").as_bytes())
-        });
-        if let Err(error) = kept {
-            // A read-only home: the next connection has nothing to compare with.
-            tracing::debug!(%error, "keeping the identity of a remote folder failed");
-        }
+        *opened = Some((number, target.clone()));
+        target.map_err(BackendError::Unreachable)
     }
 
     /// Lets the far side report changes of the root on this connection.
@@ -191,9 +168,6 @@ impl RemoteBackend {
         }
     }
 }
-
-/// The reason why a folder is not used whose identity changed.
-const OTHER_FOLDER: &str = "the remote folder is another one than before";
 
 #[async_trait]
 impl Backend for RemoteBackend {

@@ -10,7 +10,8 @@ use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
 use memory::path::RelativePath;
 
 use super::{
-    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextScope, SkippedContextFile,
+    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextProject, ContextScope,
+    LocalProject, SkippedContextFile,
 };
 use crate::backend::local::{LocalBackend, Privacy, RootDir, join_names};
 use crate::backend::{Backend as _, BackendError, Stamp};
@@ -160,7 +161,17 @@ impl ContextFiles {
     ) -> Result<ContextFileLocation, ContextFileError> {
         let base = match scope {
             ContextScope::Global => resolve_links(&self.settings.folder),
-            ContextScope::Project => self.project.clone(),
+            ContextScope::Project => match &self.project {
+                ContextProject::Local(project) => project.top.clone(),
+                ContextProject::None => {
+                    return Err(ContextFileError::NoProject("there is no project here"));
+                }
+                ContextProject::Remote(_) => {
+                    return Err(ContextFileError::NoProject(
+                        "the instruction files of a project on another machine are not written from here; edit them there",
+                    ));
+                }
+            },
         };
         let (names, new_name) = self.names_to_write(scope);
         let exists =
@@ -184,15 +195,15 @@ impl ContextFiles {
         };
         let mut locations =
             in_folder(ContextScope::Global, resolve_links(&self.settings.folder), &[]);
-        let project =
-            |folders: &[String]| in_folder(ContextScope::Project, self.project.clone(), folders);
+        let Some(LocalProject { cwd, top }) = self.project.local() else { return locations };
+        let project = |folders: &[String]| in_folder(ContextScope::Project, top.clone(), folders);
         locations.extend(project(&[]));
         locations.extend(project(&[LUKASA_FOLDER.to_owned()]));
         for folder in &self.settings.project_folders {
             locations.extend(project(std::slice::from_ref(folder)));
         }
         let mut folders = Vec::new();
-        for name in self.cwd.strip_prefix(&self.project).into_iter().flat_map(Path::iter) {
+        for name in cwd.strip_prefix(top).into_iter().flat_map(Path::iter) {
             // Folders below a name that is not UTF-8 have no valid name either.
             let Some(name) = name.to_str() else { break };
             folders.push(name.to_owned());

@@ -20,11 +20,13 @@ use super::read::{
     LoadCacheKey, LoadSkipReason, ParsedFile, PathStat, ResolvedFile, StatSnapshot, read_all,
 };
 use super::trust::{TrustedFolders, is_trusted};
-use super::{ContextFiles, ContextScope};
+use super::{ContextFiles, ContextProject, ContextScope};
 use crate::backend::local::{Privacy, RootDir};
+use crate::backend::remote::RemoteContext;
 use crate::backend::{FileKind, Stat};
 use crate::binding::resolve_links;
 use crate::host_fs;
+use crate::remote_folder::RemoteFolder;
 
 /// The reason why a context file is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub struct SkippedContextSource {
 }
 
 /// The context files for a folder, loaded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextFileSet {
     /// All texts: context files and what they import.
     pub sources: Vec<LoadedText>,
@@ -84,6 +86,8 @@ pub struct ContextFileSet {
     pub files: Vec<usize>,
     /// Files that are not loaded.
     pub skipped: Vec<SkippedContextSource>,
+    /// Whether the files of the project are missing because its machine is out of reach.
+    pub is_incomplete: bool,
 }
 
 impl ContextFiles {
@@ -97,27 +101,77 @@ impl ContextFiles {
             tracing::warn!(%error, "reading the list of trusted folders failed; no folder is trusted");
             Vec::new()
         });
+        let project = self.project.local().map(|project| project.top.clone());
         let trusted = match self.options.trusted {
             None => trusted,
-            Some(true) => trusted.into_iter().chain([self.project.clone()]).collect(),
+            Some(true) => trusted.into_iter().chain(project).collect(),
             Some(false) => Vec::new(),
         };
         let files = self.clone();
-        match tokio::task::spawn_blocking(move || files.load_now(&trusted)).await {
+        let loaded = match tokio::task::spawn_blocking(move || files.load_now(&trusted)).await {
             Ok(loaded) => loaded,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // The program is shutting down.
                 Err(_) => Arc::default(),
             },
+        };
+        match &self.project {
+            ContextProject::Remote(remote) => {
+                Arc::new(self.with_remote_files(&loaded, remote).await)
+            }
+            ContextProject::None | ContextProject::Local(_) => loaded,
         }
+    }
+
+    /// Returns the loaded files together with those of the project on another machine.
+    async fn with_remote_files(
+        &self,
+        loaded: &ContextFileSet,
+        remote: &RemoteContext,
+    ) -> ContextFileSet {
+        let request = ProjectLoad {
+            names: self.names().iter().map(ToString::to_string).collect(),
+            project_folders: self.settings.project_folders.clone(),
+            host_loaded: self.host_loaded.clone(),
+            trusted: self.trusted_at(remote).await,
+            files_max: CONTEXT_FILES_MAX - loaded.sources.len(),
+            bytes_max: loaded.text_bytes_left(),
+        };
+        match remote.load(&request).await {
+            Ok(of_project) => loaded.with_project(of_project),
+            Err(error) => {
+                tracing::debug!(%error, "the context files of a remote project are missing");
+                ContextFileSet { is_incomplete: true, ..loaded.clone() }
+            }
+        }
+    }
+
+    /// Returns the folders that the person trusts on the machine of a project.
+    async fn trusted_at(&self, remote: &RemoteContext) -> Vec<RemoteFolder> {
+        let folder = remote.folder();
+        match self.options.trusted {
+            Some(true) => return vec![folder.clone()],
+            Some(false) => return Vec::new(),
+            None => {}
+        }
+        let trusted = TrustedFolders::new(&self.folders).remotes().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "reading the list of trusted folders failed; no folder is trusted");
+            Vec::new()
+        });
+        trusted.into_iter().filter(|trusted| trusted.host() == folder.host()).collect()
+    }
+
+    /// Loads the files of the project alone, for a client on another machine.
+    pub(crate) fn load_project(&self, trusted: &[PathBuf], limits: LoadLimits) -> ContextFileSet {
+        let requests = self.project_requests();
+        self.loader(trusted, limits).load(requests).0
     }
 
     fn load_now(&self, trusted: &[PathBuf]) -> Arc<ContextFileSet> {
         let requests = self.load_requests();
         let key = LoadCacheKey {
-            project: self.project.clone(),
-            cwd: self.cwd.clone(),
+            project: self.project.local().map(|project| (project.top.clone(), project.cwd.clone())),
             locations: requests.iter().map(|request| request.location.path()).collect(),
             trusted: trusted.to_vec(),
             host_loaded: self.host_loaded.clone(),
@@ -125,7 +179,14 @@ impl ContextFiles {
         if let Some(file_set) = self.cache.get_load(&key) {
             return file_set;
         }
-        let mut loader = Loader {
+        let (file_set, stats) = self.loader(trusted, LoadLimits::ALL).load(requests);
+        let file_set = Arc::new(file_set);
+        self.cache.insert_load(key, stats, &file_set);
+        file_set
+    }
+
+    fn loader<'a>(&'a self, trusted: &'a [PathBuf], limits: LoadLimits) -> Loader<'a> {
+        Loader {
             files: self,
             trusted,
             included: self.included().map(|folder| resolve_links(folder)).collect(),
@@ -133,15 +194,9 @@ impl ContextFiles {
             slots_by_path: HashMap::new(),
             real_folders: HashMap::new(),
             slots: Vec::new(),
-            bytes_left: CONTEXT_BYTES_MAX,
+            limits,
             skipped: Vec::new(),
-        };
-        let files = loader.files(requests);
-        loader.imports();
-        let Loader { stats, slots, skipped, .. } = loader;
-        let file_set = Arc::new(assemble(&self.cwd, slots, files, skipped));
-        self.cache.insert_load(key, stats, &file_set);
-        file_set
+        }
     }
 
     /// Returns the listed folders, of the settings and of this load.
@@ -167,13 +222,7 @@ impl ContextFiles {
         let global_requests = |folder| in_folder(LoadScope::Global, folder);
         let mut requests = global_requests(&settings.folder);
         requests.extend(settings.other_product_folders.iter().flat_map(global_requests));
-        let project_locations = self
-            .candidate_locations()
-            .into_iter()
-            .filter(|location| location.scope == ContextScope::Project);
-        requests.extend(
-            project_locations.map(|location| LoadRequest { scope: LoadScope::Project, location }),
-        );
+        requests.extend(self.project_requests());
         let included = self.included();
         requests.extend(included.flat_map(|folder| in_folder(LoadScope::Included, folder)));
         for file in settings.files.iter().chain(&self.options.files) {
@@ -186,6 +235,85 @@ impl ContextFiles {
         }
         requests
     }
+
+    /// Returns the locations of possible context files in the project.
+    fn project_requests(&self) -> Vec<LoadRequest> {
+        let locations = self.candidate_locations().into_iter();
+        let of_project = locations.filter(|location| location.scope == ContextScope::Project);
+        of_project.map(|location| LoadRequest { scope: LoadScope::Project, location }).collect()
+    }
+}
+
+impl ContextFileSet {
+    /// Returns the number of bytes that other texts may have.
+    fn text_bytes_left(&self) -> usize {
+        let bytes = self.sources.iter().map(|source| source.text.len()).sum();
+        CONTEXT_BYTES_MAX.saturating_sub(bytes)
+    }
+
+    /// Returns these files together with those of a project, which follow the person's own.
+    fn with_project(&self, project: Self) -> Self {
+        let mut all = self.clone();
+        let offset = all.sources.len();
+        let move_index = |index: &mut usize| *index += offset;
+        all.sources.extend(project.sources.into_iter().map(|mut source| {
+            for import in &mut source.imports {
+                if let ImportResolution::Replaced(index) = &mut import.resolution {
+                    move_index(index);
+                }
+            }
+            source
+        }));
+        all.origins.extend(project.origins.into_iter().map(|mut origin| {
+            origin.parent.iter_mut().for_each(move_index);
+            origin
+        }));
+        let scope_of = |index: usize| all.origins.get(index).map(|origin| origin.scope);
+        let (mut files, after): (Vec<_>, Vec<_>) =
+            all.files.iter().partition(|&&index| scope_of(index) == Some(LoadScope::Global));
+        files.extend(project.files.into_iter().map(|index| index + offset));
+        files.extend(after);
+        all.skipped.extend(project.skipped);
+        let mut texts = HashSet::new();
+        files.retain(|&index| {
+            let is_new = all.sources.get(index).is_some_and(|source| texts.insert(&source.text));
+            if !is_new && let Some(origin) = all.origins.get(index) {
+                let (path, reason) = (origin.path.clone(), LoadSkipReason::SameText);
+                all.skipped.push(SkippedContextSource { path, parent: None, reason });
+            }
+            is_new
+        });
+        Self { files, ..all }
+    }
+}
+
+/// The files of a project to be loaded on its machine.
+#[derive(Clone, Debug)]
+pub(crate) struct ProjectLoad {
+    /// The file names.
+    pub(crate) names: Vec<String>,
+    /// Names of folders of other products.
+    pub(crate) project_folders: Vec<String>,
+    /// Names of files that the host itself loads.
+    pub(crate) host_loaded: Vec<String>,
+    /// The trusted folders on that machine.
+    pub(crate) trusted: Vec<RemoteFolder>,
+    /// Limits of the load.
+    pub(crate) files_max: usize,
+    pub(crate) bytes_max: usize,
+}
+
+/// The most that a load may read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadLimits {
+    /// Maximum number of files.
+    pub(crate) files: usize,
+    /// Maximum number of bytes.
+    pub(crate) bytes: usize,
+}
+
+impl LoadLimits {
+    pub(crate) const ALL: Self = Self { files: CONTEXT_FILES_MAX, bytes: CONTEXT_BYTES_MAX };
 }
 
 /// A possible context file, with the reason to load it.
@@ -215,11 +343,20 @@ struct Loader<'a> {
     /// Real paths of folders that were imported from.
     real_folders: HashMap<PathBuf, PathBuf>,
     slots: Vec<Slot>,
-    bytes_left: usize,
+    /// What may be loaded; the bytes are those that are left.
+    limits: LoadLimits,
     skipped: Vec<SkippedContextSource>,
 }
 
 impl Loader<'_> {
+    /// Loads the files and their imports. Returns also which paths were looked at.
+    fn load(mut self, requests: Vec<LoadRequest>) -> (ContextFileSet, StatSnapshot) {
+        let files = self.files(requests);
+        self.imports();
+        let Loader { files: context, stats, slots, skipped, .. } = self;
+        (assemble(context, slots, files, skipped), stats)
+    }
+
     /// Finds and reads the context files. Returns their slots.
     fn files(&mut self, requests: Vec<LoadRequest>) -> Vec<usize> {
         let mut files = Vec::new();
@@ -298,10 +435,10 @@ impl Loader<'_> {
         if bytes > CONTEXT_FILE_BYTES_MAX {
             return Err(LoadSkipReason::TooLarge);
         }
-        if self.slots.len() == CONTEXT_FILES_MAX {
+        if self.slots.len() >= self.limits.files {
             return Err(LoadSkipReason::TooMany);
         }
-        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(LoadSkipReason::TooMuch)?;
+        self.limits.bytes = self.limits.bytes.checked_sub(bytes).ok_or(LoadSkipReason::TooMuch)?;
         let slot = self.slots.len();
         self.slots_by_path.insert(file.path.clone(), slot);
         let text = Err(LoadSkipReason::Unreadable);
@@ -486,7 +623,7 @@ fn locate(
 
 /// Assembles the result. An import whose file could not be read has failed.
 fn assemble(
-    cwd: &Path,
+    context: &ContextFiles,
     slots: Vec<Slot>,
     files: Vec<usize>,
     mut skipped: Vec<SkippedContextSource>,
@@ -507,15 +644,28 @@ fn assemble(
             }
         }
         let text = text.map_or_else(|_| Arc::from(""), |text| Arc::clone(&text.text));
-        let shown = relative_path(cwd, &origin.path).display().to_string();
+        let shown = shown_path(context, &origin.path).display().to_string();
         loaded.sources.push(LoadedText { display_path: shown, text, imports });
         loaded.origins.push(origin);
     }
     ContextFileSet { skipped, ..loaded }
 }
 
+/// Returns the path of a file as it is shown to a model: relative to the folder that the model works in, or to the home
+/// folder.
+fn shown_path(context: &ContextFiles, path: &Path) -> PathBuf {
+    if let Some(project) = context.project.local() {
+        return relative_path(&project.cwd, path);
+    }
+    let home = context.settings.home.as_deref();
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) => Path::new("~").join(below),
+        None => path.to_owned(),
+    }
+}
+
 /// Returns the relative path from a folder to a file, both without links.
-fn relative_path(from: &Path, to: &Path) -> PathBuf {
+pub(crate) fn relative_path(from: &Path, to: &Path) -> PathBuf {
     let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let up = from.iter().skip(shared).map(|_| Component::ParentDir.as_os_str());
     up.chain(to.iter().skip(shared)).collect()

@@ -12,13 +12,16 @@ use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
 };
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::load::ContextFileSet;
 use crate::backend::local::{RootDir, read_contained, stat_following_links, stat_with_link_check};
 use crate::backend::{BackendError, FileKind, FileRead, Stamp, Stat};
 
 /// The reason why a context file is not loaded. The text has no path, since a model may be shown it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, strum::EnumIter, Serialize, Deserialize,
+)]
 pub enum LoadSkipReason {
     /// Its folder is not trusted.
     #[error("its folder is not trusted")]
@@ -145,8 +148,8 @@ struct CachedLoad {
 /// The inputs of a load besides the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LoadCacheKey {
-    pub(super) project: PathBuf,
-    pub(super) cwd: PathBuf,
+    /// The top of the project, and the folder in it.
+    pub(super) project: Option<(PathBuf, PathBuf)>,
     pub(super) locations: Vec<PathBuf>,
     pub(super) trusted: Vec<PathBuf>,
     pub(super) host_loaded: Vec<String>,

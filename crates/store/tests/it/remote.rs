@@ -149,7 +149,7 @@ impl Machine {
 
     /// Returns a backend that counts its round trips.
     fn backend_with(&self, trips: Option<Arc<RoundTrips>>) -> Arc<dyn Backend> {
-        let link = Link::new(Box::new(InProcess { folders: self.folders(), trips }));
+        let link = Link::new(Box::new(InProcess { folders: self.folders(), trips }), None);
         let folder = self.checkout().into_os_string().into_encoded_bytes();
         Arc::new(RemoteBackend::new(link, folder, self.home.path().join("client/identity")))
     }

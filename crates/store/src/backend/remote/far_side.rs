@@ -17,12 +17,14 @@ use memory::change::DatabaseId;
 use memory::document::Revision;
 use memory::limits::WATCH_RESCAN;
 use memory::path::RelativePath;
+use memory::screen::Screen;
 use notify::RecursiveMode;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::context::{ContextRequest, WireContext};
 use super::wire::{
     self, ALIVE_EVERY, Bounded, Call, Failure, FromFar, LIST_CHANGES_MAX, MARK, Operation,
     PROTOCOL, REPORTED_NAMES_MAX, Reply, SENT_FILE_BYTES_MAX, SENT_FILES_MAX, ToFar, WriteStep,
@@ -34,6 +36,9 @@ use crate::backend::{
     Staged, Stamp,
 };
 use crate::binding::{BaseFolders, RootFiles, project_root_spec};
+use crate::caller::Caller;
+use crate::context_files::load::{LoadLimits, relative_path};
+use crate::context_files::{ContextCache, ContextFiles, ContextSettings};
 use crate::host_fs;
 use crate::watch::FolderWatcher;
 
@@ -60,6 +65,7 @@ pub async fn serve(
         folders: folders.clone(),
         home: home.to_owned(),
         observer: Arc::default(),
+        context_cache: Arc::default(),
         replies,
         questions: Arc::default(),
         roots: HashMap::new(),
@@ -127,6 +133,7 @@ struct FarSide {
     folders: BaseFolders,
     home: PathBuf,
     observer: Arc<Observer>,
+    context_cache: Arc<ContextCache>,
     replies: mpsc::Sender<FromFar>,
     questions: Arc<Questions>,
     roots: HashMap<u32, ServedRoot>,
@@ -190,6 +197,18 @@ impl FarSide {
             let result = self.open(root, folder).await;
             return send(&replies, FromFar::Reply { number, result }).await;
         }
+        if let Operation::LoadContext(request) = operation {
+            let (folders, home) = (self.folders.clone(), self.home.clone());
+            let (cache, reads) = (Arc::clone(&self.context_cache), Arc::clone(&self.reads));
+            self.calls.spawn(async move {
+                let _permit = reads.acquire_owned().await;
+                let load = move || load_context(request, folders, &home, cache);
+                let result = tokio::task::spawn_blocking(load).await;
+                let result = result.unwrap_or(Err(Failure::Io(None)));
+                send(&replies, FromFar::Reply { number, result }).await;
+            });
+            return;
+        }
         let Some(served) = self.roots.get_mut(&root) else {
             return send(&replies, FromFar::Reply { number, result: Err(Failure::Malformed) })
                 .await;
@@ -244,13 +263,7 @@ impl FarSide {
     }
 
     async fn open(&mut self, root: u32, folder: Vec<u8>) -> Result<Reply, Failure> {
-        let mut folder = PathBuf::from(OsString::from_vec(folder));
-        if let Ok(below) = folder.strip_prefix("~") {
-            folder = self.home.join(below);
-        }
-        if !folder.is_absolute() {
-            return Err(Failure::NoCheckout);
-        }
+        let folder = folder_at(folder, &self.home).ok_or(Failure::NoCheckout)?;
         let (folders, observer) = (self.folders.clone(), Arc::clone(&self.observer));
         let opened = tokio::task::spawn_blocking(move || {
             let spec = project_root_spec(&folder, &folders)?;
@@ -278,6 +291,58 @@ impl FarSide {
             .insert(root, ServedRoot { backend, steps, arrived: 0, done, is_followed: false });
         Ok(Reply::Opened { place })
     }
+}
+
+/// Returns the folder that a client named, with the home folder for `~`; `None` for a relative path.
+fn folder_at(named: Vec<u8>, home: &Path) -> Option<PathBuf> {
+    let named = PathBuf::from(OsString::from_vec(named));
+    let folder = named.strip_prefix("~").map_or(named.clone(), |below| home.join(below));
+    folder.is_absolute().then_some(folder)
+}
+
+/// Loads the context files of a project. Blocks on the disk.
+fn load_context(
+    request: ContextRequest,
+    folders: BaseFolders,
+    home: &Path,
+    cache: Arc<ContextCache>,
+) -> Result<Reply, Failure> {
+    let cwd = folder_at(request.folder, home).and_then(|folder| host_fs::real_path(&folder).ok());
+    let cwd = cwd.ok_or(Failure::NoCheckout)?;
+    let spec = project_root_spec(&cwd, &folders).ok_or(Failure::NoCheckout)?;
+    let RootFiles::Local(root_dir) = spec.files else { return Err(Failure::NoCheckout) };
+    let names = request.names.iter().map(|name| RelativePath::parse(name));
+    let is_name = |name: &String| !name.contains('/') && !["", ".", ".."].contains(&name.as_str());
+    let project_folders = request.project_folders.into_iter();
+    let settings = ContextSettings {
+        names: names.collect::<Result<_, _>>().map_err(|_| Failure::Malformed)?,
+        project_folders: project_folders.filter(is_name).collect(),
+        home: Some(home.to_owned()),
+        ..ContextSettings::new(home.to_owned())
+    };
+    let trusted = request.trusted.into_iter().filter_map(|folder| {
+        let folder = folder_at(folder, home)?;
+        Some(host_fs::real_path(&folder).unwrap_or(folder))
+    });
+    let trusted: Vec<_> = trusted.collect();
+    let host_loaded: Vec<_> = request.host_loaded.iter().map(String::as_str).collect();
+    let caller = Caller::person("remote");
+    let files =
+        ContextFiles::new(folders, Arc::new(settings), Screen::default(), cwd.clone(), caller)
+            .with_cache(cache)
+            .without_host_loaded(&host_loaded);
+    let limit = |number: u64, most: usize| usize::try_from(number).map_or(most, |n| n.min(most));
+    let limits = LoadLimits {
+        files: limit(request.files_max, LoadLimits::ALL.files),
+        bytes: limit(request.bytes_max, LoadLimits::ALL.bytes),
+    };
+    let shown = |path: &Path| {
+        let path = if path.is_absolute() { relative_path(&cwd, path) } else { path.to_owned() };
+        path.to_string_lossy().into_owned()
+    };
+    let files = WireContext::new(files.load_project(&trusted, limits), shown);
+    let files = files.map_err(|_| Failure::Malformed)?;
+    Ok(Reply::Context { place: place(&root_dir.path()), files })
 }
 
 /// Sends a message. Once the client is gone, no message matters.
@@ -350,6 +415,7 @@ async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Fai
         Operation::Holder => Reply::Holder(backend.holder().await),
         Operation::Open { .. }
         | Operation::Follow
+        | Operation::LoadContext(_)
         | Operation::Lock { .. }
         | Operation::Write(_) => return Err(Failure::Malformed),
     })

@@ -14,6 +14,10 @@ use crate::backend::BackendError;
 /// Time limit for opening a connection.
 const LINK_WAIT: Duration = Duration::from_secs(15);
 
+/// Time limit for the reply of a call, besides a time that the call itself waits. A dead connection is found earlier, by its
+/// silence. A disk may be slow.
+const REPLY_WAIT: Duration = Duration::from_mins(1);
+
 /// The shortest and the longest time without a new attempt after a failed one.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
@@ -41,6 +45,9 @@ pub struct ConnectError(pub String);
 #[derive(Debug)]
 pub struct Link {
     connect: Box<dyn Connect>,
+    /// The longest waits for a connection and for a reply.
+    connect_wait: Duration,
+    reply_wait: Duration,
     session: tokio::sync::Mutex<Option<Arc<RemoteSession>>>,
     failure: Mutex<Option<LinkFailure>>,
 }
@@ -54,10 +61,16 @@ struct LinkFailure {
 }
 
 impl Link {
-    /// Returns a link without a connection.
-    pub fn new(connect: Box<dyn Connect>) -> Arc<Self> {
-        let (session, failure) = (tokio::sync::Mutex::default(), Mutex::default());
-        Arc::new(Self { connect, session, failure })
+    /// Returns a link without a connection. A caller waits no longer than `wait_max` for one, and for a reply; without it,
+    /// 15 seconds and a minute.
+    pub fn new(connect: Box<dyn Connect>, wait_max: Option<Duration>) -> Arc<Self> {
+        Arc::new(Self {
+            connect,
+            connect_wait: wait_max.unwrap_or(LINK_WAIT),
+            reply_wait: wait_max.unwrap_or(REPLY_WAIT),
+            session: tokio::sync::Mutex::default(),
+            failure: Mutex::default(),
+        })
     }
 
     /// Returns the reason why the machine is out of reach, until the next attempt to connect is due.
@@ -79,12 +92,15 @@ impl Link {
         if let Some(reason) = self.failure() {
             return Err(BackendError::Unreachable(reason));
         }
-        *session = None;
-        let opened = match tokio::time::timeout(LINK_WAIT, self.open()).await {
+        // A new connection would mostly stall, too, and its callers wait as long.
+        if session.take().is_some_and(|session| session.is_stalled()) {
+            let reason = self.no_answer().0;
+            self.note_failure(&reason);
+            return Err(BackendError::Unreachable(reason));
+        }
+        let opened = match tokio::time::timeout(self.connect_wait, self.open()).await {
             Ok(opened) => opened,
-            Err(_elapsed) => {
-                Err(ConnectError(format!("`{}` did not answer in time", self.connect.host())))
-            }
+            Err(_elapsed) => Err(self.no_answer()),
         };
         match opened {
             Ok(opened) => {
@@ -101,9 +117,13 @@ impl Link {
         }
     }
 
+    fn no_answer(&self) -> ConnectError {
+        ConnectError(format!("`{}` did not answer in time", self.connect.host()))
+    }
+
     async fn open(&self) -> Result<RemoteSession, ConnectError> {
         let streams = self.connect.connect().await?;
-        match RemoteSession::start(streams).await {
+        match RemoteSession::start(streams, self.reply_wait).await {
             Ok(session) => Ok(session),
             Err(GreetingError::OtherVersion { there }) => {
                 let (here, host) = (env!("CARGO_PKG_VERSION"), self.connect.host());

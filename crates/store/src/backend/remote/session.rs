@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Debug};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -19,10 +19,6 @@ use super::wire::{
     SENT_FILE_BYTES_MAX, ToFar, WriteStep, parse_path,
 };
 use crate::backend::{BackendError, IsReferenced};
-
-/// Time limit for the reply of a call, besides a time that the call itself waits. A dead connection is found earlier, by its
-/// silence. A disk may be slow.
-const REPLY_WAIT: Duration = Duration::from_mins(1);
 
 /// Maximum number of bytes that wait to be sent. A machine that reads nothing must not fill the memory.
 const UNSENT_BYTES_MAX: usize = 128 << 20;
@@ -62,6 +58,9 @@ pub(super) struct RemoteSession {
     reading: AbortHandle,
     /// Differs from that of each other session of this process.
     pub(super) number: u64,
+    reply_wait: Duration,
+    /// Whether a reply did not come in time.
+    is_stalled: AtomicBool,
     shared: Arc<Shared>,
     next_root: AtomicU32,
 }
@@ -125,7 +124,11 @@ fn lost() -> BackendError {
 
 impl RemoteSession {
     /// Waits for the greeting of the far side, and starts the tasks that read and write.
-    pub(super) async fn start(streams: Streams) -> Result<Self, GreetingError> {
+    /// A call waits no longer than `reply_wait`, besides a time that the call itself asks for.
+    pub(super) async fn start(
+        streams: Streams,
+        reply_wait: Duration,
+    ) -> Result<Self, GreetingError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let Streams { input, output, keep_alive } = streams;
         let mut input = BufReader::new(wire::patient(input));
@@ -153,7 +156,8 @@ impl RemoteSession {
         tokio::spawn(write_frames(output, queue, Arc::clone(&shared)));
         let reading = tokio::spawn(read_messages(input, Arc::clone(&shared), keep_alive));
         let reading = reading.abort_handle();
-        Ok(Self { reading, number, shared, next_root: AtomicU32::new(1) })
+        let (is_stalled, next_root) = (AtomicBool::new(false), AtomicU32::new(1));
+        Ok(Self { reading, number, reply_wait, is_stalled, shared, next_root })
     }
 
     /// Returns a number for a root to open.
@@ -164,6 +168,11 @@ impl RemoteSession {
     pub(super) fn is_open(&self) -> bool {
         // The tasks end with their runtime.
         self.shared.state.lock().frames.as_ref().is_some_and(|frames| !frames.is_closed())
+    }
+
+    /// Checks whether the session ended because a reply did not come in time.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::SeqCst)
     }
 
     /// Sends a step of a write without waiting for its result. Returns its number.
@@ -195,7 +204,7 @@ impl RemoteSession {
         operation: Operation,
         in_history: Option<Arc<IsReferenced>>,
     ) -> Result<Delivery, BackendError> {
-        let mut wait = REPLY_WAIT;
+        let mut wait = self.reply_wait;
         let mut locks_root = None;
         if let Operation::Lock { wait_millis, .. } = &operation {
             wait += Duration::from_millis(*wait_millis);
@@ -221,6 +230,7 @@ impl RemoteSession {
             Ok(Err(_closed)) => Err(lost()),
             Err(_elapsed) => {
                 tracing::warn!("the remote machine did not answer in time");
+                self.is_stalled.store(true, Ordering::SeqCst);
                 self.close();
                 Err(lost())
             }

@@ -22,11 +22,14 @@ use crate::remote_folder::RemoteHost;
 pub struct SshSettings {
     /// The `ssh` program, with options that come first.
     pub command: Vec<OsString>,
+    /// The longest wait for a connection, and for an answer. If there is none, 15 seconds for a connection, and a minute for
+    /// an answer of a disk there.
+    pub wait_max: Option<Duration>,
 }
 
 impl Default for SshSettings {
     fn default() -> Self {
-        Self { command: vec!["ssh".into()] }
+        Self { command: vec!["ssh".into()], wait_max: None }
     }
 }
 

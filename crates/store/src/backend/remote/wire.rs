@@ -20,6 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio_io_timeout::TimeoutReader;
 
+use super::context::{ContextRequest, WireContext};
 use crate::backend::{
     BackendError, Expect, Extent, FileKind, FileRead, LastWrite, SkipReason, SkippedEntry, Stamp,
     Stat, SweepReport, Walk, WalkedFile, WalkedFolder,
@@ -125,6 +126,8 @@ pub(super) enum Operation {
         database: u64,
         wait_millis: u64,
     },
+    /// Loads the context files of a project. Needs no open root.
+    LoadContext(ContextRequest),
     /// A step of a write. Such steps are carried out in the order of their calls.
     Write(WriteStep),
 }
@@ -177,6 +180,10 @@ pub(super) enum Reply {
         interrupted: bool,
         restarted: bool,
         completed: Option<i64>,
+    },
+    Context {
+        place: String,
+        files: WireContext,
     },
     Swept {
         removed: u64,
