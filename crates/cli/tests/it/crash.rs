@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Random, delay_fault};
 
 use crate::sandbox::Sandbox;
-use crate::served::McpServerProcess;
+use crate::served::{McpServerProcess, ToolAnswer};
 use crate::storm::texts;
 
 const KILLS: usize = 200;
@@ -26,8 +27,8 @@ const JOURNALS: usize = 2;
 
 /// A write: the call, and the resulting texts of its files. A line of a journal is checked by itself, because many
 /// writes share a journal.
-struct Write {
-    call: Value,
+pub(crate) struct Write {
+    pub(crate) call: Value,
     effect: Effect,
 }
 
@@ -44,16 +45,13 @@ enum Effect {
     Files(Vec<(String, Option<String>)>),
 }
 
-/// The state that must exist on the disk.
-struct ExpectedState {
+/// The state that must exist on the disk, in one scope.
+pub(crate) struct ExpectedState {
+    scope: &'static str,
     files: BTreeMap<String, String>,
     journals: [BTreeSet<String>; JOURNALS],
     /// The number of changes.
-    changes: usize,
-}
-
-fn path(name: &str) -> String {
-    format!("/memories/global/{name}")
+    pub(crate) changes: usize,
 }
 
 fn text(name: &str) -> String {
@@ -61,13 +59,41 @@ fn text(name: &str) -> String {
 }
 
 impl ExpectedState {
+    /// Starts with a scope that has no memories.
+    pub(crate) fn new(scope: &'static str) -> Self {
+        Self { scope, files: BTreeMap::new(), journals: Default::default(), changes: 0 }
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("/memories/{}/{name}", self.scope)
+    }
+
+    /// Creates the journals.
+    pub(crate) fn begin(&mut self, served: &mut McpServerProcess) {
+        for journal in 0..JOURNALS {
+            served.create(&self.path(&format!("journal-{journal}.md")), "");
+            self.changes += 1;
+        }
+    }
+
+    /// Makes a write that must succeed.
+    pub(crate) fn write_after(&self, served: &mut McpServerProcess, round: usize) -> Write {
+        let line = format!("{round}-after");
+        let call = json!({
+            "command": "insert", "path": self.path("journal-0.md"), "insert_line": 0,
+            "insert_text": line,
+        });
+        served.done(&call);
+        Write { call, effect: Effect::Line(0, line) }
+    }
+
     /// Generates the writes of a round; no two touch the same file except a journal.
-    fn plan_writes(&self, round: usize, dice: &mut Random) -> Vec<Write> {
+    pub(crate) fn plan_writes(&self, round: usize, dice: &mut Random) -> Vec<Write> {
         let mut writes = Vec::new();
         for number in 0..12 {
             let (journal, line) = (dice.below(JOURNALS), format!("{round}-{number}"));
             let call = json!({
-                "command": "insert", "path": path(&format!("journal-{journal}.md")),
+                "command": "insert", "path": self.path(&format!("journal-{journal}.md")),
                 "insert_line": 0, "insert_text": line,
             });
             writes.push(Write { call, effect: Effect::Line(journal, line) });
@@ -75,7 +101,7 @@ impl ExpectedState {
         for number in 0..6 {
             let name = format!("made/{round}-{number}.md");
             let after = text(&name);
-            let call = json!({ "command": "create", "path": path(&name), "file_text": after });
+            let call = json!({ "command": "create", "path": self.path(&name), "file_text": after });
             writes.push(Write { call, effect: Effect::Files(vec![(name, Some(after))]) });
         }
         let mut names: Vec<_> = self.files.keys().cloned().collect();
@@ -83,9 +109,9 @@ impl ExpectedState {
             let name = names.swap_remove(dice.below(names.len()));
             let before = self.files[&name].clone();
             writes.push(match number % 3 {
-                0 => rename(round, number, name, before),
-                1 => delete(name),
-                _ => edit(round, name, &before),
+                0 => self.rename(round, number, name, before),
+                1 => self.delete(name),
+                _ => self.edit(round, name, &before),
             });
         }
         for at in (1..writes.len()).rev() {
@@ -95,8 +121,8 @@ impl ExpectedState {
     }
 
     /// Compares the disk with the known state and the sent writes, and updates the known state.
-    fn examine(&mut self, place: &Sandbox, writes: Vec<(Write, bool)>) {
-        let mut found = texts(&place.home().join("memory"));
+    pub(crate) fn examine(&mut self, root: &Path, writes: Vec<(Write, bool)>) {
+        let mut found = texts(root);
         found.remove("MEMORY.md");
         let mut expected = self.files.clone();
         for (journal, known) in self.journals.iter_mut().enumerate() {
@@ -136,31 +162,31 @@ impl ExpectedState {
         assert_eq!(differing, [""; 0], "missing, mixed or left over");
         self.files = found;
     }
-}
 
-fn rename(round: usize, number: usize, name: String, before: String) -> Write {
-    let to = format!("moved/{round}-{number}.md");
-    let call = json!({ "command": "rename", "old_path": path(&name), "new_path": path(&to) });
-    Write { call, effect: Effect::Files(vec![(name, None), (to, Some(before))]) }
-}
+    fn rename(&self, round: usize, number: usize, name: String, before: String) -> Write {
+        let to = format!("moved/{round}-{number}.md");
+        let call = json!({ "command": "rename", "old_path": self.path(&name), "new_path": self.path(&to) });
+        Write { call, effect: Effect::Files(vec![(name, None), (to, Some(before))]) }
+    }
 
-fn delete(name: String) -> Write {
-    let call = json!({ "command": "delete", "path": path(&name) });
-    Write { call, effect: Effect::Files(vec![(name, None)]) }
-}
+    fn delete(&self, name: String) -> Write {
+        let call = json!({ "command": "delete", "path": self.path(&name) });
+        Write { call, effect: Effect::Files(vec![(name, None)]) }
+    }
 
-fn edit(round: usize, name: String, before: &str) -> Write {
-    let (head, body) = before.split_once('\n').unwrap();
-    let after = format!("- edited in {round}\n{body}");
-    let call = json!({
-        "command": "str_replace", "path": path(&name),
-        "old_str": format!("{head}\n"), "new_str": format!("- edited in {round}\n"),
-    });
-    Write { call, effect: Effect::Files(vec![(name, Some(after))]) }
+    fn edit(&self, round: usize, name: String, before: &str) -> Write {
+        let (head, body) = before.split_once('\n').unwrap();
+        let after = format!("- edited in {round}\n{body}");
+        let call = json!({
+            "command": "str_replace", "path": self.path(&name),
+            "old_str": format!("{head}\n"), "new_str": format!("- edited in {round}\n"),
+        });
+        Write { call, effect: Effect::Files(vec![(name, Some(after))]) }
+    }
 }
 
 /// Sends all writes at once and kills the server; returns which of them were acknowledged.
-fn write_and_kill(
+pub(crate) fn write_and_kill(
     mut served: McpServerProcess,
     writes: Vec<Write>,
     dice: &mut Random,
@@ -173,8 +199,18 @@ fn write_and_kill(
     for answer in &answers {
         assert_eq!(answer.code, "ok", "{}", answer.text);
     }
-    let done: BTreeSet<u64> = answers.iter().map(|answer| answer.id).collect();
-    writes.into_iter().zip(ids).map(|(write, id)| (write, done.contains(&id))).collect()
+    with_outcomes(writes, &ids, &answers)
+}
+
+/// Adds to each write whether it was acknowledged.
+pub(crate) fn with_outcomes(
+    writes: Vec<Write>,
+    ids: &[u64],
+    answers: &[ToolAnswer],
+) -> Vec<(Write, bool)> {
+    let done = answers.iter().filter(|answer| answer.code == "ok").map(|answer| answer.id);
+    let done: BTreeSet<u64> = done.collect();
+    writes.into_iter().zip(ids).map(|(write, id)| (write, done.contains(id))).collect()
 }
 
 /// Returns whether the lock file says that its holder died while it wrote.
@@ -184,7 +220,7 @@ fn interrupted(place: &Sandbox) -> bool {
     locks.any(|text| text.contains(" writing "))
 }
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let given = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     given.unwrap_or_else(|| RandomState::new().hash_one("crash"))
 }
@@ -198,8 +234,7 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
     for _ in 0..NEW_ROOTS {
         // At the start there is no root, no lock file and no state.
         let place = Sandbox::new();
-        let mut world =
-            ExpectedState { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
+        let mut world = ExpectedState::new("global");
         let mut served = McpServerProcess::start(&place);
         let writes: Vec<_> =
             world.plan_writes(0, &mut dice).into_iter().filter(Write::is_of_files).collect();
@@ -207,16 +242,11 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
         let mut answers: Vec<_> = (0..dice.below(3)).map(|_| served.answer()).collect();
         delay_fault(Duration::from_micros(dice.below(8_000) as u64));
         answers.extend(served.kill());
-        let done: BTreeSet<u64> = answers.iter().map(|answer| answer.id).collect();
-        hits += usize::from(done.len() < ids.len());
-        let writes = writes.into_iter().zip(ids).map(|(write, id)| (write, done.contains(&id)));
-        let writes: Vec<_> = writes.collect();
+        hits += usize::from(answers.len() < ids.len());
+        let writes = with_outcomes(writes, &ids, &answers);
         let mut served = McpServerProcess::start(&place);
-        for journal in 0..JOURNALS {
-            served.create(&path(&format!("journal-{journal}.md")), "");
-            world.changes += 1;
-        }
-        world.examine(&place, writes);
+        world.begin(&mut served);
+        world.examine(&place.home().join("memory"), writes);
         served.close_input();
         let log = place.run_ok(&["log", "--json", "-n", "1000000"]);
         assert_eq!(log.lines().count(), world.changes);
@@ -232,27 +262,17 @@ fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
     let mut dice = Random::new(seed);
     let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), "files_max = 5000\n").unwrap();
-    let mut world =
-        ExpectedState { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
+    let mut world = ExpectedState::new("global");
     let mut served = McpServerProcess::start(&place);
-    for journal in 0..JOURNALS {
-        served.create(&path(&format!("journal-{journal}.md")), "");
-        world.changes += 1;
-    }
+    world.begin(&mut served);
     let mut hits = 0;
     for round in 0..KILLS {
         let writes = world.plan_writes(round, &mut dice);
         let mut writes = write_and_kill(served, writes, &mut dice);
         hits += usize::from(interrupted(&place));
         served = McpServerProcess::start(&place);
-        let line = format!("{round}-after");
-        let call = json!({
-            "command": "insert", "path": path("journal-0.md"), "insert_line": 0,
-            "insert_text": line,
-        });
-        served.done(&call);
-        writes.push((Write { call, effect: Effect::Line(0, line) }, true));
-        world.examine(&place, writes);
+        writes.push((world.write_after(&mut served, round), true));
+        world.examine(&place.home().join("memory"), writes);
         if round % EXAMINED_EVERY == EXAMINED_EVERY - 1 {
             served.close_input();
             // This would record files that history does not have as one more change.

@@ -122,9 +122,7 @@ impl Daemon {
 
     /// Returns its peak memory in bytes.
     pub(crate) fn memory_peak(&self) -> usize {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+        crate::served::memory_peak(self.child.id())
     }
 
     /// Returns its process id.

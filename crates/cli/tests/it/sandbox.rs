@@ -109,7 +109,7 @@ impl Sandbox {
     /// Runs a command line that must succeed; returns its output.
     pub(crate) fn run_ok(&self, args: &[&str]) -> String {
         let ended = self.run(args);
-        assert_eq!(ended.status, 0, "{args:?}: {}", ended.stderr);
+        assert_eq!(ended.status, 0, "{args:?}: {}", ended.shown());
         ended.stdout
     }
 

@@ -1,5 +1,6 @@
 //! A client of `lukasa mcp` as a child process, with any number of calls in flight.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -37,7 +38,22 @@ impl McpServerProcess {
     }
 
     /// Starts a server with this command, and initializes the session.
-    pub(crate) fn start_as(mut command: Command) -> Self {
+    pub(crate) fn start_as(command: Command) -> Self {
+        Self::start_with(command, &json!({}))
+    }
+
+    /// Starts a server for a client whose roots are these.
+    pub(crate) fn start_with_roots(command: Command, uris: &[&str]) -> Self {
+        let mut served = Self::start_with(command, &json!({ "roots": {} }));
+        let asked = served.message();
+        assert_eq!(asked["method"], "roots/list", "{asked}");
+        let roots: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri })).collect();
+        let result = json!({ "roots": roots });
+        served.write(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
+        served
+    }
+
+    fn start_with(mut command: Command, capabilities: &Value) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
@@ -55,7 +71,10 @@ impl McpServerProcess {
         let client = json!({ "name": "test", "version": "1" });
         served.send(
             "initialize",
-            &json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }),
+            &json!({
+                "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                "clientInfo": client,
+            }),
         );
         served.greeting = served.message();
         assert_eq!(served.greeting["result"]["serverInfo"]["name"], "lukasa");
@@ -128,6 +147,11 @@ impl McpServerProcess {
         self.done(&json!({ "command": "create", "path": path, "file_text": text }));
     }
 
+    /// Returns the server's peak memory in bytes.
+    pub(crate) fn memory_peak(&self) -> usize {
+        memory_peak(self.child.id())
+    }
+
     /// Kills the server as `kill -9` does; returns the answers that were sent but not read.
     pub(crate) fn kill(mut self) -> Vec<ToolAnswer> {
         self.child.kill().unwrap();
@@ -173,6 +197,13 @@ impl McpServerProcess {
         assert!(status.success(), "{status}");
         assert_eq!(answers, []);
     }
+}
+
+/// Returns the peak memory of a process in bytes.
+pub(crate) fn memory_peak(id: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
 }
 
 impl ToolAnswer {

@@ -1,0 +1,308 @@
+//! Tests that end one side, or both, at each step of a write.
+//!
+//! A relay in the test stands between the two sides, behind the real `ssh`. It passes call after call, and knows when the
+//! far side has carried one out. So a process can be ended exactly before a step, or after it and before its answer.
+
+use std::fs::{self, File};
+use std::io::{Read, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use testkit::eventually;
+
+use super::setup::RemoteSetup;
+
+/// What the far side writes before its first message.
+const MARK: &[u8] = b"\nlukasa backend\n";
+
+/// The first bytes of the messages, as `store` defines them.
+const CALL: u8 = 0;
+const REPLY: u8 = 2;
+const WRITE: u8 = 11;
+const BEGIN: u8 = 9;
+const UNLOCK: u8 = 11;
+
+/// The fewest calls of a write on a new connection. With fewer, the relay would have seen nothing.
+const STEPS_MIN: usize = 8;
+
+/// What ends at a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// The process here.
+    Near,
+    /// The process there, before the step.
+    Far,
+    /// The process there, after the step and before its answer.
+    FarUnanswered,
+    /// Both, before the step.
+    Both,
+}
+
+/// How the memory is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteKind {
+    Edit,
+    Rename,
+}
+
+/// The relay of one connection.
+struct Relay {
+    from_near: File,
+    to_far: Option<ChildStdin>,
+    far: Child,
+    /// The number of calls that were passed on, and that the far side answered.
+    passed: u64,
+    answered: Arc<AtomicU64>,
+    /// The number of the call whose answer is kept back; no call has the number 0.
+    withheld: Arc<AtomicU64>,
+    back: JoinHandle<()>,
+}
+
+/// Reads a message with its length; `None` at the end.
+fn read_frame(input: &mut impl Read) -> Option<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    input.read_exact(&mut frame).ok()?;
+    let length = u32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]);
+    frame.resize(4 + length as usize, 0);
+    input.read_exact(&mut frame[4..]).ok()?;
+    Some(frame)
+}
+
+/// Returns the kinds of a call: its operation, and the step of a write.
+fn operation(frame: &[u8]) -> (u8, Option<u8>) {
+    // The numbers of the call and its root come first. The last byte of each has no high bit.
+    let mut rest = frame[5..].iter().copied();
+    for _ in 0..2 {
+        rest.find(|byte| byte & 0x80 == 0);
+    }
+    (rest.next().unwrap(), rest.next())
+}
+
+/// The pipes of a relay that waits for a connection.
+struct Pipes {
+    to: PathBuf,
+    from: PathBuf,
+}
+
+impl Pipes {
+    /// Installs a script there that connects its streams to these pipes.
+    fn install(setup: &RemoteSetup, name: usize) -> Self {
+        let path = |way: &str| setup.server.home().join(format!("pipe-{way}-{name}"));
+        let pipes = Self { to: path("to"), from: path("from") };
+        let made = Command::new("mkfifo").args([&pipes.to, &pipes.from]).status().unwrap();
+        assert!(made.success());
+        setup.install_script(&format!(
+            "exec 3<&0\ncat <&3 >{} &\ncat {}\nkill $!",
+            pipes.to.display(),
+            pipes.from.display()
+        ));
+        pipes
+    }
+
+    /// Waits for the connection, and starts the real program. Later connections lead to it directly.
+    fn accept(self, setup: &RemoteSetup) -> Relay {
+        let from_near = File::open(&self.to).unwrap();
+        let mut to_near = File::options().write(true).open(&self.from).unwrap();
+        setup.install_script(&format!("exec {} \"$@\"", env!("CARGO_BIN_EXE_lukasa")));
+        let mut command = setup.command_there(&["backend", "--stdio"]);
+        let mut far = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (to_far, mut from_far) = (far.stdin.take(), far.stdout.take().unwrap());
+        let (answered, withheld) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (count, kept_back) = (Arc::clone(&answered), Arc::clone(&withheld));
+        let back = std::thread::spawn(move || {
+            let mut mark = [0; MARK.len()];
+            if from_far.read_exact(&mut mark).is_err() || to_near.write_all(&mark).is_err() {
+                return;
+            }
+            while let Some(frame) = read_frame(&mut from_far) {
+                let is_reply = frame[4] == REPLY;
+                // Only the last call can be kept back, and all before it are answered.
+                let is_kept_back = is_reply
+                    && kept_back.load(Ordering::SeqCst) == count.load(Ordering::SeqCst) + 1;
+                // The process here may be gone.
+                if !is_kept_back && to_near.write_all(&frame).is_err() {
+                    return;
+                }
+                count.fetch_add(u64::from(is_reply), Ordering::SeqCst);
+            }
+        });
+        Relay { from_near, to_far, far, passed: 0, answered, withheld, back }
+    }
+}
+
+impl Relay {
+    fn pass(&mut self, frame: &[u8]) {
+        self.passed += u64::from(frame[4] == CALL);
+        self.to_far.as_mut().unwrap().write_all(frame).unwrap();
+    }
+
+    /// Waits until the far side has carried out all calls that were passed on.
+    fn wait_until_done(&self) {
+        eventually(|| {
+            let answered = self.answered.load(Ordering::SeqCst);
+            if answered == self.passed { Ok(()) } else { Err((answered, self.passed)) }
+        });
+    }
+
+    /// Passes calls on, up to the one before this step or to the end of the write. Returns the call of the step, unless
+    /// the write ended before it.
+    fn pass_until(&mut self, step: usize) -> Option<Vec<u8>> {
+        let mut has_begun = false;
+        loop {
+            let frame = read_frame(&mut self.from_near).expect("the process here lives");
+            if frame[4] == CALL {
+                self.wait_until_done();
+                if self.passed + 1 == step as u64 {
+                    return Some(frame);
+                }
+                let operation = operation(&frame);
+                has_begun |= operation == (WRITE, Some(BEGIN));
+                if has_begun && operation == (WRITE, Some(UNLOCK)) {
+                    self.pass(&frame);
+                    return None;
+                }
+            }
+            self.pass(&frame);
+        }
+    }
+
+    fn kill_far(&mut self) {
+        self.far.kill().unwrap();
+        self.far.wait().unwrap();
+    }
+
+    /// Closes the connection, and waits for the end of the far side.
+    fn end(mut self) {
+        drop(self.to_far.take());
+        drop(self.from_near);
+        self.far.wait().unwrap();
+        self.back.join().unwrap();
+    }
+}
+
+/// The memory that is written, and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Subject {
+    name: String,
+    text: String,
+}
+
+fn path(name: &str) -> String {
+    format!("/memories/project/{name}")
+}
+
+impl Subject {
+    /// Returns the subject after the write of a step, and its call.
+    fn write(&self, step: usize, kind: WriteKind) -> (Self, Value) {
+        if kind == WriteKind::Rename {
+            let name = format!("{step}/moved.md");
+            let (old, new) = (path(&self.name), path(&name));
+            let call = json!({ "command": "rename", "old_path": old, "new_path": new });
+            return (Self { name, ..self.clone() }, call);
+        }
+        let (head, body) = self.text.split_once('\n').unwrap();
+        let new = format!("- edited at {step}");
+        let call = json!({
+            "command": "str_replace", "path": path(&self.name), "old_str": head, "new_str": new,
+        });
+        (Self { text: format!("{new}\n{body}"), ..self.clone() }, call)
+    }
+
+    fn is_there(&self, setup: &RemoteSetup) -> bool {
+        fs::read_to_string(setup.memory(&self.name)).ok().as_ref() == Some(&self.text)
+    }
+}
+
+/// Ends a process at each step of a write. Each next write must find complete files and a free lock.
+fn check_each_step(ending: Ending, kind: WriteKind) {
+    let setup = RemoteSetup::empty();
+    let body = "- a line of the body\n".repeat(60);
+    let mut subject =
+        Subject { name: "first.md".to_owned(), text: format!("- the first head\n{body}") };
+    let mut served = setup.serve();
+    served.create(&path(&subject.name), &subject.text);
+    served.close_input();
+    let mut step = 0;
+    loop {
+        step += 1;
+        let pipes = Pipes::install(&setup, step);
+        let mut served = setup.serve();
+        let (after, call) = subject.write(step, kind);
+        let asked = served.ask(&call);
+        let mut relay = pipes.accept(&setup);
+        let reached = relay.pass_until(step);
+        let is_over = reached.is_none();
+        let mut answers = Vec::new();
+        if let (Some(frame), Ending::FarUnanswered) = (&reached, ending) {
+            relay.withheld.store(relay.passed + 1, Ordering::SeqCst);
+            relay.pass(frame);
+            relay.wait_until_done();
+        }
+        if matches!(ending, Ending::Near | Ending::Both) && !is_over {
+            if ending == Ending::Both {
+                relay.kill_far();
+            }
+            answers = served.kill();
+            relay.end();
+            served = setup.serve();
+        } else {
+            if !is_over {
+                relay.kill_far();
+            }
+            relay.end();
+            answers.push(served.answer());
+        }
+        let is_acknowledged =
+            answers.iter().any(|answer| answer.id == asked && answer.code == "ok");
+        assert!(is_acknowledged || !is_over, "{answers:?}");
+        // The lock is free for a process there at once, and the next write here completes what was recorded.
+        let there = ["create", &format!("project/there-{step}.md"), "- there\n"];
+        let ended = setup.command_there(&there).output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        served.create(&path(&format!("next-{step}.md")), "- next\n");
+        let (is_before, is_after) = (subject.is_there(&setup), after.is_there(&setup));
+        assert_ne!(is_before, is_after, "step {step}: torn, mixed or lost: {call}");
+        assert!(is_after || !is_acknowledged, "step {step}: lost: {call}");
+        if is_after {
+            subject = after;
+        }
+        served.close_input();
+        if is_over {
+            break;
+        }
+    }
+    println!("{ending:?}, {kind:?}: {step} steps");
+    assert!(step > STEPS_MIN, "a write had only {step} steps");
+    let mut changes = setup.check_coherent(&setup.place);
+    changes.retain(|change| change["kind"] == "outside");
+    // Only what was written there is somebody else's.
+    for change in changes {
+        for file in change["files"].as_array().unwrap() {
+            assert!(file["path"].as_str().unwrap().contains("/there-"), "{change}");
+        }
+    }
+}
+
+#[test]
+fn a_process_here_that_ends_at_any_step_leaves_each_write_complete_or_absent() {
+    check_each_step(Ending::Near, WriteKind::Rename);
+}
+
+#[test]
+fn a_process_there_that_ends_before_any_step_leaves_each_write_complete_or_absent() {
+    check_each_step(Ending::Far, WriteKind::Edit);
+}
+
+#[test]
+fn a_process_there_that_ends_after_any_step_leaves_each_write_complete_or_absent() {
+    check_each_step(Ending::FarUnanswered, WriteKind::Rename);
+}
+
+#[test]
+fn both_sides_may_end_at_any_step_and_each_write_is_complete_or_absent() {
+    check_each_step(Ending::Both, WriteKind::Edit);
+}
