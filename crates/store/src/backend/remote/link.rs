@@ -132,7 +132,9 @@ impl Link {
                 )))
             }
             Err(error) => {
-                let known = self.connect.ending().await;
+                // What is not understood was ended by this side, so its end has no reason of its own.
+                let is_understood = !matches!(error, GreetingError::Unknown);
+                let known = if is_understood { self.connect.ending().await } else { None };
                 let unknown =
                     || ConnectError(format!("`{}` cannot be used: {error}", self.connect.host()));
                 Err(known.unwrap_or_else(unknown))

@@ -133,7 +133,11 @@ impl RemoteSession {
         let Streams { input, output, keep_alive } = streams;
         let mut input = BufReader::new(wire::patient(input));
         skip_greeting(&mut input).await?;
-        match wire::read_frame(&mut input).await? {
+        let greeting = wire::read_frame(&mut input).await.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => GreetingError::Unknown,
+            _ => error.into(),
+        });
+        match greeting? {
             Some(FromFar::Hello { protocol: PROTOCOL, .. }) => {}
             Some(FromFar::Hello { version, .. }) => {
                 let is_plain = |c: &char| c.is_ascii_alphanumeric() || ".-+".contains(*c);
