@@ -394,6 +394,12 @@ pub trait Backend: Debug + Send + Sync {
         read
     }
 
+    /// Returns the stamps of files that were read or listed within the last second, unless something is known to have
+    /// changed since. Returns `None` if one of them is unknown, or if calls are cheap.
+    fn recent_stamps(&self, _paths: &[RelativePath]) -> Option<Vec<Stamp>> {
+        None
+    }
+
     /// Writes new bytes to a temporary place beside the path. Creates the root and the parent folders. A backend may
     /// report a failure only with the publication.
     async fn stage(

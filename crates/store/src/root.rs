@@ -100,6 +100,9 @@ impl Root {
 
     /// Returns the stamps of files, in their order; `None` for a path that is not a file or cannot be opened.
     pub(crate) async fn stamps(&self, paths: &[RelativePath]) -> Vec<Option<Stamp>> {
+        if let Some(stamps) = self.backend.recent_stamps(paths) {
+            return stamps.into_iter().map(Some).collect();
+        }
         let read = self.backend.read_many(paths, 0).await;
         read.into_iter().map(|read| read.ok().map(|read| read.stat.stamp)).collect()
     }

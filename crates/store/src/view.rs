@@ -81,6 +81,11 @@ impl Memories {
         let text = command::decode_text(path, trim_partial_character(&read.bytes, whole))?;
         let mut shown = view_file(path, text, lines)?;
         let warnings = self.warnings_for(root.mount, relative, text);
+        if whole && !read.stat.recent && self.is_in_repository(root.mount) {
+            // The review status below depends on them, too.
+            let (stamp, warnings) = (read.stat.stamp, warnings.clone().into());
+            root.cache().warnings.insert(relative, stamp, warnings);
+        }
         if !warnings.is_empty() {
             shown = format!("{shown}\n{FROM_CHECKOUT}");
         }

@@ -1,6 +1,7 @@
 //! Tests of projects on another machine, by a real `ssh` and a real SSH server.
 
 mod basics;
+mod context;
 mod crash;
 mod doors;
 mod faults;

@@ -29,6 +29,7 @@ use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 pub use self::context::RemoteContext;
 pub use self::far_side::serve;
@@ -159,10 +160,17 @@ impl RemoteBackend {
         max: usize,
     ) -> Result<Vec<Result<FileRead, BackendError>>, BackendError> {
         let operation = Operation::Read { paths: path_texts(paths), max: wire::number(max) };
+        let requested = (self.known.epoch(), Instant::now());
         match self.call(operation).await? {
             Reply::Read(reads) if reads.0.len() == paths.len() => {
                 let read = |read: Result<wire::WireRead, wire::Failure>| Ok(read?.check(max)?);
-                Ok(reads.0.into_iter().map(read).collect())
+                let reads: Vec<Result<FileRead, BackendError>> =
+                    reads.0.into_iter().map(read).collect();
+                let stamps = paths.iter().zip(&reads);
+                let stamps =
+                    stamps.filter_map(|(path, read)| Some((path, read.as_ref().ok()?.stat.stamp)));
+                self.known.add_stamps(requested, stamps);
+                Ok(reads)
             }
             _ => Err(wire::Malformed.into()),
         }
@@ -195,7 +203,7 @@ impl Backend for RemoteBackend {
         {
             return Ok(list);
         }
-        let epoch = self.known.epoch();
+        let (epoch, requested_at) = (self.known.epoch(), Instant::now());
         let known = self.known.last_list(session.number);
         let operation = Operation::List {
             walked: freshness == Freshness::Walked,
@@ -228,7 +236,8 @@ impl Backend for RemoteBackend {
             }
             _ => return Err(wire::Malformed.into()),
         };
-        let known = KnownList { session: session.number, epoch, number, list: Arc::clone(&list) };
+        let session = session.number;
+        let known = KnownList { session, epoch, requested_at, number, list: Arc::clone(&list) };
         self.known.set_list(known);
         Ok(list)
     }
@@ -277,6 +286,10 @@ impl Backend for RemoteBackend {
 
     fn files_at_once(&self, max: usize) -> usize {
         (SENT_TOTAL_BYTES_MAX / max.max(1)).clamp(1, SENT_FILES_MAX)
+    }
+
+    fn recent_stamps(&self, paths: &[RelativePath]) -> Option<Vec<Stamp>> {
+        self.known.recent_stamps(paths)
     }
 
     async fn read_many(

@@ -9,12 +9,12 @@ use super::setup::{ADDRESS, RemoteSetup, write_settings};
 use crate::daemon::{Daemon, HttpResponse};
 use crate::served::{McpServerProcess, ToolAnswer};
 
-fn start_daemon(setup: &RemoteSetup) -> Daemon {
+pub(super) fn start_daemon(setup: &RemoteSetup) -> Daemon {
     Daemon::start_with(&setup.place, &["--workspace", ADDRESS])
 }
 
 /// Returns the value of an answer that succeeded.
-fn done(answer: &HttpResponse) -> Value {
+pub(super) fn done(answer: &HttpResponse) -> Value {
     assert!((200..300).contains(&answer.status), "{} {}", answer.status, answer.text());
     answer.json()
 }

@@ -2,12 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use memory::path::RelativePath;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use crate::backend::{FileKind, FileList};
+use crate::backend::{FileKind, FileList, Stamp};
+
+/// Maximum age of a stamp that is used again. Where the far side sends notices, a change is mostly known much earlier.
+const RECENT_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// Number of known stamps above which they are forgotten.
+const KNOWN_STAMPS_MAX: usize = 4_096;
 
 /// Maximum number of paths whose kind is known.
 const KNOWN_KINDS_MAX: usize = 1_024;
@@ -31,6 +39,8 @@ struct KnownState {
     writes: Option<KnownWrites>,
     /// The kinds of paths that the holder of the lock asked for in this epoch.
     kinds: HashMap<RelativePath, KnownKind>,
+    /// The stamps of files that were read in this epoch, with the time of the request.
+    stamps: HashMap<RelativePath, (Instant, Stamp)>,
 }
 
 impl KnownState {
@@ -38,6 +48,7 @@ impl KnownState {
         self.epoch += 1;
         self.writes = None;
         self.kinds.clear();
+        self.stamps.clear();
     }
 }
 
@@ -46,8 +57,9 @@ impl KnownState {
 pub(super) struct KnownList {
     /// The connection on which it was requested.
     pub(super) session: u64,
-    /// The epoch in which it was requested.
+    /// The epoch in which it was requested, and the time.
     pub(super) epoch: u64,
+    pub(super) requested_at: Instant,
     pub(super) number: u64,
     pub(super) list: Arc<FileList>,
 }
@@ -144,6 +156,36 @@ impl KnownRoot {
         if state.epoch == epoch && state.kinds.len() < KNOWN_KINDS_MAX {
             state.kinds.insert(path.clone(), kind);
         }
+    }
+
+    /// Notes the stamps of files that were read.
+    pub(super) fn add_stamps<'p>(
+        &self,
+        (epoch, requested_at): (u64, Instant),
+        stamps: impl Iterator<Item = (&'p RelativePath, Stamp)>,
+    ) {
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return;
+        }
+        if state.stamps.len() >= KNOWN_STAMPS_MAX {
+            state.stamps.clear();
+        }
+        state.stamps.extend(stamps.map(|(path, stamp)| (path.clone(), (requested_at, stamp))));
+    }
+
+    /// Returns the stamps of files that were read or listed within the last second, if all are known.
+    pub(super) fn recent_stamps(&self, paths: &[RelativePath]) -> Option<Vec<Stamp>> {
+        let state = self.state.lock();
+        let is_recent = |requested_at: Instant| requested_at.elapsed() < RECENT_AGE_MAX;
+        let list = state.list.as_ref();
+        let list = list.filter(|list| list.epoch == state.epoch && is_recent(list.requested_at));
+        let stamp = |path| {
+            let read = state.stamps.get(path).filter(|(requested_at, _)| is_recent(*requested_at));
+            let listed = || Some(list?.list.file(path)?.stat.stamp);
+            read.map(|(_, stamp)| *stamp).or_else(listed)
+        };
+        paths.iter().map(stamp).collect()
     }
 
     /// Notes a notice of a connection: the present numbers of the list and of the writes.

@@ -81,10 +81,10 @@ pub(super) enum FromFar {
     Alive,
     /// The result of a call.
     Reply { number: u64, result: Result<Reply, Failure> },
-    /// The present numbers of the list and of the writes of a followed root, after one of them changed.
-    Changed { root: u32, list: u64, writes: Option<u64> },
     /// The question of a running sweep, whether history has the bytes of a file.
     Question { number: u64, question: u64, path: String, bytes: Vec<u8> },
+    /// The present numbers of the list and of the writes of a followed root, after one of them changed.
+    Changed { root: u32, list: u64, writes: Option<u64> },
 }
 
 /// A call, of a root that this side numbered when it opened it.
@@ -118,18 +118,18 @@ pub(super) enum Operation {
     },
     LastWrite,
     WriteCount,
-    /// Reports changes of the root from now on.
-    Follow,
     Exists,
     Holder,
     Lock {
         database: u64,
         wait_millis: u64,
     },
-    /// Loads the context files of a project. Needs no open root.
-    LoadContext(ContextRequest),
     /// A step of a write. Such steps are carried out in the order of their calls.
     Write(WriteStep),
+    /// Reports changes of the root from now on.
+    Follow,
+    /// Loads the context files of a project. Needs no open root.
+    LoadContext(ContextRequest),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
