@@ -151,8 +151,8 @@ impl Lukasa {
     /// Returns the workspace of the git checkout on another machine that contains `folder`. Memories of the scopes `global`
     /// and `workspace` stay on this machine.
     ///
-    /// Connects with the first call, by the system's `ssh`. While the machine is out of reach, the project's memories are
-    /// unavailable and the others work.
+    /// Connects with the first call, by the system's `ssh`, for which the runtime needs I/O enabled. While the machine is
+    /// out of reach, the project's memories are unavailable and the others work.
     pub fn remote_workspace(&self, folder: RemoteFolder) -> Workspace {
         Workspace::new(
             self,
@@ -222,6 +222,6 @@ impl fmt::Debug for Lukasa {
 ///
 /// Panics if called within a runtime: await the future there instead.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    runtime.expect("a runtime without threads and I/O needs no system resources").block_on(future)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime without threads needs few system resources").block_on(future)
 }
