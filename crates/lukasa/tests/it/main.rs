@@ -12,6 +12,7 @@ mod conversations;
 mod events;
 mod lifecycle;
 mod refusals;
+mod remote;
 mod tasks;
 
 use std::path::Path;
