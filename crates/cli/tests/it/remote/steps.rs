@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::eventually;
 
-use super::setup::RemoteSetup;
+use super::setup::{ADDRESS, RemoteSetup};
+use crate::served::McpServerProcess;
 
 /// What the far side writes before its first message.
 const MARK: &[u8] = b"\nlukasa backend\n";
@@ -22,12 +23,13 @@ const MARK: &[u8] = b"\nlukasa backend\n";
 /// The first bytes of the messages, as `store` defines them.
 const CALL: u8 = 0;
 const REPLY: u8 = 2;
+const LOCK: u8 = 10;
 const WRITE: u8 = 11;
 const BEGIN: u8 = 9;
 const UNLOCK: u8 = 11;
 
-/// The fewest calls of a write on a new connection. With fewer, the relay would have seen nothing.
-const STEPS_MIN: usize = 8;
+/// The fewest steps of a write: the lock, the start, a file, the end and the release of the lock.
+const STEPS_MIN: usize = 5;
 
 /// What ends at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +47,11 @@ enum Ending {
 /// How the memory is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteKind {
+    /// By a server, which goes on if it lives.
     Edit,
     Rename,
+    /// Of several memories, by a command.
+    Import,
 }
 
 /// The relay of one connection.
@@ -148,18 +153,19 @@ impl Relay {
         });
     }
 
-    /// Passes calls on, up to the one before this step or to the end of the write. Returns the call of the step, unless
-    /// the write ended before it.
+    /// Passes calls on, up to the one before this step or to the end of the write. Steps are the lock and what follows of
+    /// the write, without reads. Returns the call of the step, unless the write ended before it.
     fn pass_until(&mut self, step: usize) -> Option<Vec<u8>> {
-        let mut has_begun = false;
+        let (mut steps, mut has_begun) = (0, false);
         loop {
             let frame = read_frame(&mut self.from_near).expect("the process here lives");
             if frame[4] == CALL {
                 self.wait_until_done();
-                if self.passed + 1 == step as u64 {
+                let operation = operation(&frame);
+                steps += usize::from(matches!(operation.0, LOCK | WRITE));
+                if steps == step {
                     return Some(frame);
                 }
-                let operation = operation(&frame);
                 has_begun |= operation == (WRITE, Some(BEGIN));
                 if has_begun && operation == (WRITE, Some(UNLOCK)) {
                     self.pass(&frame);
@@ -184,36 +190,108 @@ impl Relay {
     }
 }
 
-/// The memory that is written, and its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Subject {
-    name: String,
-    text: String,
+/// Files by their names, each with its text; `None` if it does not exist.
+type Files = Vec<(String, Option<String>)>;
+
+/// A write: the files before it and after it.
+#[derive(Clone, Debug)]
+struct Write {
+    before: Files,
+    after: Files,
+}
+
+fn are_there(setup: &RemoteSetup, files: &Files) -> bool {
+    let is_there = |(name, text): &(String, Option<String>)| {
+        fs::read_to_string(setup.memory(name)).ok() == *text
+    };
+    files.iter().all(is_there)
 }
 
 fn path(name: &str) -> String {
     format!("/memories/project/{name}")
 }
 
-impl Subject {
-    /// Returns the subject after the write of a step, and its call.
-    fn write(&self, step: usize, kind: WriteKind) -> (Self, Value) {
-        if kind == WriteKind::Rename {
-            let name = format!("{step}/moved.md");
-            let (old, new) = (path(&self.name), path(&name));
-            let call = json!({ "command": "rename", "old_path": old, "new_path": new });
-            return (Self { name, ..self.clone() }, call);
+/// The process here that writes.
+enum Near {
+    /// A server, and the number of its call.
+    Server(McpServerProcess, u64),
+    /// A command.
+    Command(Child),
+}
+
+impl Near {
+    /// Starts a write. `state` is the memory that a server edits or renames.
+    fn start(setup: &RemoteSetup, kind: WriteKind, step: usize, state: &Files) -> (Self, Write) {
+        let (name, text) = &state[0];
+        let (head, body) = text.as_ref().unwrap().split_once('\n').unwrap();
+        let call;
+        let after;
+        match kind {
+            WriteKind::Import => return Self::import(setup, step),
+            WriteKind::Rename => {
+                let new = format!("{step}/moved.md");
+                call = json!({
+                    "command": "rename", "old_path": path(name), "new_path": path(&new),
+                });
+                after = vec![(new, text.clone()), (name.clone(), None)];
+            }
+            WriteKind::Edit => {
+                let new = format!("- edited at {step}");
+                call = json!({
+                    "command": "str_replace", "path": path(name), "old_str": head, "new_str": new,
+                });
+                after = vec![(name.clone(), Some(format!("{new}\n{body}")))];
+            }
         }
-        let (head, body) = self.text.split_once('\n').unwrap();
-        let new = format!("- edited at {step}");
-        let call = json!({
-            "command": "str_replace", "path": path(&self.name), "old_str": head, "new_str": new,
-        });
-        (Self { text: format!("{new}\n{body}"), ..self.clone() }, call)
+        let absent = after.iter().filter(|(other, _)| other != name);
+        let absent = absent.map(|(other, _)| (other.clone(), None));
+        let before = state[..1].iter().cloned().chain(absent).collect();
+        let mut served = setup.serve();
+        let asked = served.ask(&call);
+        (Self::Server(served, asked), Write { before, after })
     }
 
-    fn is_there(&self, setup: &RemoteSetup) -> bool {
-        fs::read_to_string(setup.memory(&self.name)).ok().as_ref() == Some(&self.text)
+    /// Starts a command that creates several memories as one change.
+    fn import(setup: &RemoteSetup, step: usize) -> (Self, Write) {
+        let source = setup.place.path().join(format!("source-{step}"));
+        fs::create_dir(&source).unwrap();
+        let name = |number: usize| format!("{number}.md");
+        let text = |number: usize| format!("- fact {number} of {step}\n").repeat(60);
+        for number in 0..3 {
+            fs::write(source.join(name(number)), text(number)).unwrap();
+        }
+        let target = format!("project/{step}");
+        let mut command = setup.place.command(&["--project", ADDRESS, "import", "--to", &target]);
+        command.arg(source).stdout(Stdio::null()).stderr(Stdio::null());
+        let file = |number| format!("{step}/{}", name(number));
+        let before = (0..3).map(|number| (file(number), None)).collect();
+        let after = (0..3).map(|number| (file(number), Some(text(number)))).collect();
+        (Self::Command(command.spawn().unwrap()), Write { before, after })
+    }
+
+    /// Kills it. Returns whether it had acknowledged the write.
+    fn kill(self) -> bool {
+        match self {
+            Self::Server(served, asked) => {
+                served.kill().iter().any(|answer| answer.id == asked && answer.code == "ok")
+            }
+            Self::Command(mut child) => {
+                child.kill().unwrap();
+                child.wait().unwrap().success()
+            }
+        }
+    }
+
+    /// Waits for its answer. Returns whether it acknowledged the write, and the server to go on with.
+    fn finish(self) -> (bool, Option<McpServerProcess>) {
+        match self {
+            Self::Server(served, asked) => {
+                let answer = served.answer();
+                assert_eq!(answer.id, asked);
+                (answer.code == "ok", Some(served))
+            }
+            Self::Command(mut child) => (child.wait().unwrap().success(), None),
+        }
     }
 }
 
@@ -221,61 +299,56 @@ impl Subject {
 fn check_each_step(ending: Ending, kind: WriteKind) {
     let setup = RemoteSetup::empty();
     let body = "- a line of the body\n".repeat(60);
-    let mut subject =
-        Subject { name: "first.md".to_owned(), text: format!("- the first head\n{body}") };
-    let mut served = setup.serve();
-    served.create(&path(&subject.name), &subject.text);
-    served.close_input();
+    let mut state = vec![("first.md".to_owned(), Some(format!("- the first head\n{body}")))];
+    setup.run_ok(&["create", "project/first.md", state[0].1.as_ref().unwrap()]);
     let mut step = 0;
     loop {
         step += 1;
         let pipes = Pipes::install(&setup, step);
-        let mut served = setup.serve();
-        let (after, call) = subject.write(step, kind);
-        let asked = served.ask(&call);
+        let (near, write) = Near::start(&setup, kind, step, &state);
         let mut relay = pipes.accept(&setup);
         let reached = relay.pass_until(step);
         let is_over = reached.is_none();
-        let mut answers = Vec::new();
         if let (Some(frame), Ending::FarUnanswered) = (&reached, ending) {
             relay.withheld.store(relay.passed + 1, Ordering::SeqCst);
             relay.pass(frame);
             relay.wait_until_done();
         }
-        if matches!(ending, Ending::Near | Ending::Both) && !is_over {
-            if ending == Ending::Both {
-                relay.kill_far();
-            }
-            answers = served.kill();
-            relay.end();
-            served = setup.serve();
-        } else {
-            if !is_over {
-                relay.kill_far();
-            }
-            relay.end();
-            answers.push(served.answer());
+        if !is_over && ending != Ending::Near {
+            relay.kill_far();
         }
-        let is_acknowledged =
-            answers.iter().any(|answer| answer.id == asked && answer.code == "ok");
-        assert!(is_acknowledged || !is_over, "{answers:?}");
+        let (is_acknowledged, served);
+        if !is_over && matches!(ending, Ending::Near | Ending::Both) {
+            is_acknowledged = near.kill();
+            served = None;
+            relay.end();
+        } else {
+            relay.end();
+            (is_acknowledged, served) = near.finish();
+        }
+        assert!(is_acknowledged || !is_over, "step {step}: a write without a fault failed");
         // The lock is free for a process there at once, and the next write here completes what was recorded.
         let there = ["create", &format!("project/there-{step}.md"), "- there\n"];
         let ended = setup.command_there(&there).output().unwrap();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-        served.create(&path(&format!("next-{step}.md")), "- next\n");
-        let (is_before, is_after) = (subject.is_there(&setup), after.is_there(&setup));
-        assert_ne!(is_before, is_after, "step {step}: torn, mixed or lost: {call}");
-        assert!(is_after || !is_acknowledged, "step {step}: lost: {call}");
-        if is_after {
-            subject = after;
+        match served {
+            Some(mut served) => {
+                served.create(&path(&format!("next-{step}.md")), "- next\n");
+                served.close_input();
+            }
+            None => drop(setup.run_ok(&["create", &format!("project/next-{step}.md"), "- next\n"])),
         }
-        served.close_input();
+        let [is_before, is_after] =
+            [&write.before, &write.after].map(|files| are_there(&setup, files));
+        assert_ne!(is_before, is_after, "step {step}: torn, mixed or lost: {write:?}");
+        assert!(is_after || !is_acknowledged, "step {step}: lost: {write:?}");
+        if is_after && kind != WriteKind::Import {
+            state = write.after;
+        }
         if is_over {
             break;
         }
     }
-    println!("{ending:?}, {kind:?}: {step} steps");
     assert!(step > STEPS_MIN, "a write had only {step} steps");
     let mut changes = setup.check_coherent(&setup.place);
     changes.retain(|change| change["kind"] == "outside");
@@ -289,20 +362,20 @@ fn check_each_step(ending: Ending, kind: WriteKind) {
 
 #[test]
 fn a_process_here_that_ends_at_any_step_leaves_each_write_complete_or_absent() {
-    check_each_step(Ending::Near, WriteKind::Rename);
+    check_each_step(Ending::Near, WriteKind::Import);
 }
 
 #[test]
 fn a_process_there_that_ends_before_any_step_leaves_each_write_complete_or_absent() {
-    check_each_step(Ending::Far, WriteKind::Edit);
+    check_each_step(Ending::Far, WriteKind::Rename);
 }
 
 #[test]
 fn a_process_there_that_ends_after_any_step_leaves_each_write_complete_or_absent() {
-    check_each_step(Ending::FarUnanswered, WriteKind::Rename);
+    check_each_step(Ending::FarUnanswered, WriteKind::Edit);
 }
 
 #[test]
 fn both_sides_may_end_at_any_step_and_each_write_is_complete_or_absent() {
-    check_each_step(Ending::Both, WriteKind::Edit);
+    check_each_step(Ending::Both, WriteKind::Import);
 }
