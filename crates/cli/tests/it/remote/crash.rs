@@ -14,10 +14,10 @@ use crate::served::McpServerProcess;
 const KILLS: usize = 15;
 
 /// Writes, kills with `end`, and compares the files with what was acknowledged, again and again.
-fn check_kills(mut end: impl FnMut(Ending<'_>) -> (McpServerProcess, Vec<(Write, bool)>)) {
-    let seed = seed();
-    println!("the same writes again: LUKASA_TEST_SEED={seed}");
-    let mut dice = Random::new(seed);
+fn check_kills(
+    mut dice: Random,
+    mut end: impl FnMut(Ending<'_>) -> (McpServerProcess, Vec<(Write, bool)>),
+) {
     let setup = RemoteSetup::empty();
     let mut world = ExpectedState::new("project");
     let mut served = setup.serve();
@@ -50,7 +50,9 @@ struct Ending<'r> {
 
 #[test]
 fn kills_of_the_process_here_lose_nothing_that_was_acknowledged() {
-    check_kills(|Ending { setup, served, writes, dice }| {
+    let seed = seed();
+    println!("the same writes again: LUKASA_TEST_SEED={seed}");
+    check_kills(Random::new(seed), |Ending { setup, served, writes, dice }| {
         let outcomes = write_and_kill(served, writes, dice);
         (setup.serve(), outcomes)
     });
@@ -58,7 +60,9 @@ fn kills_of_the_process_here_lose_nothing_that_was_acknowledged() {
 
 #[test]
 fn kills_of_the_process_there_lose_nothing_that_was_acknowledged() {
-    check_kills(|Ending { setup, mut served, writes, dice }| {
+    let seed = seed();
+    println!("the same writes again: LUKASA_TEST_SEED={seed}");
+    check_kills(Random::new(seed), |Ending { setup, mut served, writes, dice }| {
         let backend = setup.backend();
         let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
         let read = dice.below(writes.len());

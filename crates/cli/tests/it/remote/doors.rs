@@ -74,13 +74,14 @@ fn a_daemon_serves_a_remote_project_by_http() {
     for cwd in [ADDRESS, "SSH://far/~/shop/"] {
         let session = done(&daemon.post("/session", &json!({ "cwd": cwd })));
         assert_eq!(session["workspaceCwd"], ADDRESS);
-        let talk = json!({ "sessionId": "talk-1", "cwd": cwd, "context": true });
-        let talk = done(&daemon.post("/v1/sessions", &talk));
-        assert!(talk["context"]["text"].as_str().unwrap().contains("project/a/b.md"), "{talk}");
+        let opening = json!({ "sessionId": "talk-1", "cwd": cwd, "context": true });
+        let opened = done(&daemon.post("/v1/sessions", &opening));
+        assert!(opened["context"]["text"].as_str().unwrap().contains("project/a/b.md"), "{opened}");
     }
     let nowhere = daemon.ask("POST", "/session").json(&json!({ "cwd": "ssh://far/~/other" }));
     assert_eq!(nowhere.code(), (400, "workspace_mismatch".to_owned()));
-    drop(daemon);
+    daemon.signal("TERM");
+    assert_eq!(daemon.end().0, Some(0));
     setup.wait_until_unused();
     setup.check_coherent(&setup.place);
 }

@@ -1,5 +1,6 @@
 //! Tests with a hostile checkout there. It must be treated as the same checkout here.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -165,7 +166,10 @@ fn an_address_is_never_an_option_or_a_command() {
     let name = "-oProxyCommand=$(touch pwned)`touch pwned`'\"; touch pwned\n";
     let folder = setup.server.home().join(name);
     fs::create_dir_all(folder.join(".git")).unwrap();
-    let encoded: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let encoded = name.bytes().fold(String::new(), |mut text, byte| {
+        write!(text, "%{byte:02X}").unwrap();
+        text
+    });
     let address = format!("ssh://far/~/{encoded}");
     let run = |args: &[&str]| setup.place.run_ok(&[&["--project", &address], args].concat());
     run(&["create", "project/a.md", "- kept\n"]);

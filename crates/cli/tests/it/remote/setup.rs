@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -135,12 +136,24 @@ impl RemoteSetup {
         })
     }
 
-    /// Waits until nothing there serves projects any more.
+    /// Waits until no connection is left, on neither side.
     pub(super) fn wait_until_unused(&self) {
         eventually(|| {
-            let left = self.backends();
-            if left.is_empty() { Ok(()) } else { Err(left) }
+            let left = (self.clients(), self.backends());
+            if left.0.is_empty() && left.1.is_empty() { Ok(()) } else { Err(left) }
         });
+    }
+
+    /// Returns the `ssh` processes here.
+    fn clients(&self) -> BTreeSet<u32> {
+        let folder = self.server.client_config().parent().unwrap().as_os_str().as_bytes();
+        let start = [b"ssh\0-F\0", folder].concat();
+        let entries = fs::read_dir("/proc").unwrap();
+        let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let is_client = |id: &u32| {
+            fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|words| words.starts_with(&start))
+        };
+        ids.filter(is_client).collect()
     }
 
     /// Returns the text of the lock file of the project; empty if nothing locked it yet.
