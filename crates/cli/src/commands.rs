@@ -123,6 +123,9 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
             return Err(CommandError::FeatureDisabled { feature }.into());
         }
     }
+    if !matches!(command, Command::Remote(_) | Command::Backend(_)) {
+        remote::offer_install(app).await?;
+    }
     drafts::sweep(app, draft);
     match command {
         Command::Ls(args) => ls::run(app, &args).await,

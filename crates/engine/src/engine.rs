@@ -21,8 +21,9 @@ use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
 use state::{SqliteState, StateError, StateRepair, TaskStore as _};
 use store::{
     BaseFolders, Binding, BindingRequest, CacheDir, CacheDirLimits, Caller, ChangeEvent,
-    ContextCache, ContextFiles, ContextSettings, LoadSkipReason, Memories, MemoryEntry,
-    ProjectFolder, RemoteFolder, Store, StoreError, StoreSettings, TrustedFolders, Unreviewed,
+    ConnectError, ContextCache, ContextFiles, ContextSettings, LoadSkipReason, Memories,
+    MemoryEntry, ProjectFolder, RemoteFolder, Store, StoreError, StoreSettings, TrustedFolders,
+    Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -172,6 +173,12 @@ impl Engine {
     pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
         let memories = self.store.memories(Binding::resolve(request, &self.folders), caller);
         memories.with_features(self.switches.for_request(request))
+    }
+
+    /// Connects to the machine of a remote folder now, unless it is connected. Any call connects by itself; this one tells the
+    /// reason of a failure.
+    pub async fn connect(&self, folder: &RemoteFolder) -> Result<(), ConnectError> {
+        self.store.connect(folder).await
     }
 
     /// Forgets the identity of the folder at an address, so that another one is accepted there. Returns whether it had

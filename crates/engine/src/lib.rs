@@ -138,14 +138,15 @@ pub use state::{
 pub use store::backend::BackendError;
 pub use store::{
     BaseFolders, Binding, BindingRequest, CallContext, Caller, ChangeEvent, ChangeInOtherRoot,
-    ChangesQuery, Checkout, CompletionEntry, ContextCache, ContextFile, ContextFileError,
-    ContextFiles, ContextListing, ContextScope, ContextSettings, Depth, Draft, DraftEdit, DryRun,
-    FileDiff, Health, HealthFinding, HealthFindingKind, InvalidRemoteFolder, InvalidWorkspaceId,
-    Listing, LoadOptions, LoadScope, LoadSkipReason, Memories, MemoryEntry, MemoryText, MountState,
-    OutsideReadFlag, PendingReview, Precondition, ProjectFolder, ProjectRoot, ProposalStatusEvent,
-    RemoteFolder, RemoteHost, RepairReport, RootHealth, SavedContextFile, SavedMemory,
-    SkippedContextSource, SshSettings, StoreError, TextOrigin, TrustError, TrustedFolders,
-    UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
+    ChangesQuery, Checkout, CompletionEntry, ConnectError, ContextCache, ContextFile,
+    ContextFileError, ContextFiles, ContextListing, ContextScope, ContextSettings, Depth, Draft,
+    DraftEdit, DryRun, FileDiff, Health, HealthFinding, HealthFindingKind, InvalidRemoteFolder,
+    InvalidWorkspaceId, Listing, LoadOptions, LoadScope, LoadSkipReason, Memories, MemoryEntry,
+    MemoryText, MountState, OutsideReadFlag, PendingReview, Precondition, ProjectFolder,
+    ProjectRoot, ProposalStatusEvent, RemoteFolder, RemoteHost, RepairReport, RootHealth,
+    SavedContextFile, SavedMemory, SkippedContextSource, SshSettings, StoreError, TextOrigin,
+    TrustError, TrustedFolders, UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch,
+    WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
     BadClientId, BadTaskId, ClientId, CuratorRequest, Requester, Status, Task, TaskDetails,

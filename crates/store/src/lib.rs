@@ -72,7 +72,7 @@ pub mod backend;
 
 pub mod clock;
 
-pub use backend::remote::SshSettings;
+pub use backend::remote::{ConnectError, SshSettings};
 pub use binding::{
     BaseFolders, Binding, BindingRequest, Checkout, InvalidWorkspaceId, ProjectFolder, ProjectRoot,
     WorkspaceChoice, WorkspaceId, folder_slug, resolve_links as real_path,

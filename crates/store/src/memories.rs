@@ -22,7 +22,7 @@ use memory::screen::{UnknownRule, rule_or_family};
 use memory::usage::Usage;
 
 use crate::backend::local::LocalBackend;
-use crate::backend::remote::{KnownPlace, RemoteBackend, RemoteContext};
+use crate::backend::remote::{ConnectError, KnownPlace, RemoteBackend, RemoteContext};
 use crate::backend::{Backend, Freshness, ListVersion, Stamp};
 use crate::binding::{Binding, RootFiles, RootSpec, remote_place};
 use crate::caller::Caller;
@@ -200,6 +200,11 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Connects to the machine of a folder now, unless it is connected.
+    pub async fn connect(&self, folder: &RemoteFolder) -> Result<(), ConnectError> {
+        self.link(folder.host()).connect().await
     }
 
     /// Returns a loader of the context files of a project on another machine.

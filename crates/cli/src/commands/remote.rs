@@ -1,18 +1,20 @@
 //! `lukasa remote`: prepares other machines. `lukasa backend` is what runs there.
 
+use std::io;
 use std::path::Path;
 use std::process::Output;
 
-use engine::{BindingRequest, Caller, RemoteFolder, RemoteHost};
+use engine::{BindingRequest, Caller, ProjectFolder, RemoteFolder, RemoteHost};
 use memory::document::Revision;
 use memory::error_code::MemoryErrorCode;
 use memory::path::{MemoryPath, Mount, Scope};
 use serde_json::json;
 use store::backend::remote::{serve as serve_backend, ssh_failure};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::app::{self, App};
 use crate::args::{Remote, RemoteAction};
+use crate::commands::ask;
 use crate::exit::{Failure, Status};
 use crate::files;
 use crate::render::sanitize;
@@ -24,6 +26,29 @@ pub(crate) async fn run(app: &App, args: &Remote) -> Result<Status, Failure> {
         RemoteAction::Check { address } => check(app, &folder(app, address)?).await,
         RemoteAction::Forget { address } => forget(app, &folder(app, address)?),
     }
+}
+
+/// Offers to install Lukasa on the machine of the project, if it lacks this version and the person can be asked.
+pub(crate) async fn offer_install(app: &App) -> Result<(), Failure> {
+    let Some(ProjectFolder::Remote(folder)) = &app.binding.project else { return Ok(()) };
+    if !ask::can_ask(app) {
+        return Ok(());
+    }
+    let connected = app.wait_with_progress("connecting", app.engine.connect(folder)).await;
+    let Err(error) = connected else { return Ok(()) };
+    if !error.lacks_program {
+        // The command says which scope is unavailable, and why.
+        return Ok(());
+    }
+    let host = folder.host().to_string();
+    let question = format!("{error}. Install it now?");
+    if ask::confirm(app, &question).await? {
+        install(app, &host).await?;
+        app.wait_with_progress("connecting", app.engine.connect(folder))
+            .await
+            .map_err(|error| Failure::new(MemoryErrorCode::ScopeUnavailable, error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// Serves the projects of this machine until the client leaves.
@@ -123,8 +148,10 @@ async fn on_host(
             }
             drop(stdin);
         };
-        let (output, ()) = tokio::join!(child.wait_with_output(), feed);
-        output
+        let stdout = first_bytes(child.stdout.take());
+        let stderr = first_bytes(child.stderr.take());
+        let (status, stdout, stderr, ()) = tokio::join!(child.wait(), stdout, stderr, feed);
+        Ok::<_, io::Error>(Output { status: status?, stdout, stderr })
     };
     let output = app.wait_with_progress(doing, running).await.map_err(|error| {
         Failure::new(MemoryErrorCode::StorageFailed, format!("cannot start ssh: {error}"))
@@ -139,6 +166,19 @@ async fn on_host(
     }
     let last = sanitize::line(stderr.trim().lines().last().unwrap_or_default()).into_owned();
     Err(Failure::new(MemoryErrorCode::StorageFailed, format!("{doing} failed on `{host}`: {last}")))
+}
+
+/// Maximum number of bytes kept of what a machine prints. The rest is read and dropped, so that it does not wait.
+const PRINTED_BYTES_MAX: u64 = 64 << 10;
+
+/// Reads to the end, and returns the first bytes.
+async fn first_bytes(output: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let Some(mut output) = output else { return bytes };
+    // A broken pipe ends the output, and the status says why.
+    drop((&mut output).take(PRINTED_BYTES_MAX).read_to_end(&mut bytes).await);
+    drop(tokio::io::copy(&mut output, &mut tokio::io::sink()).await);
+    bytes
 }
 
 /// Checks whether the project at an address can be used.

@@ -36,10 +36,22 @@ pub trait Connect: Debug + Send + Sync {
     }
 }
 
-/// The reason why there is no connection, as the end of a sentence. Models read it, so it names no path.
+/// The failure to connect to a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConnectError(pub String);
+#[error("{reason}")]
+pub struct ConnectError {
+    /// The reason, as the end of a sentence. Models read it, so it names no path.
+    pub reason: String,
+    /// Whether the machine was reached, and `lukasa remote install` helps.
+    pub lacks_program: bool,
+}
+
+impl ConnectError {
+    /// Returns the failure to reach a machine, or to use what is there.
+    pub const fn unusable(reason: String) -> Self {
+        Self { reason, lacks_program: false }
+    }
+}
 
 /// The link to a machine.
 #[derive(Debug)]
@@ -55,7 +67,7 @@ pub struct Link {
 /// The last attempt to connect, if it failed.
 #[derive(Clone, Debug)]
 struct LinkFailure {
-    reason: String,
+    error: ConnectError,
     retry_at: Instant,
     delay: Duration,
 }
@@ -75,8 +87,24 @@ impl Link {
 
     /// Returns the reason why the machine is out of reach, until the next attempt to connect is due.
     pub fn failure(&self) -> Option<String> {
+        self.last_failure().map(|error| error.reason)
+    }
+
+    fn last_failure(&self) -> Option<ConnectError> {
         let failure = self.failure.lock().clone()?;
-        (Instant::now() < failure.retry_at).then_some(failure.reason)
+        (Instant::now() < failure.retry_at).then_some(failure.error)
+    }
+
+    /// Connects now, unless there is a connection.
+    pub async fn connect(&self) -> Result<(), ConnectError> {
+        *self.failure.lock() = None;
+        match self.session().await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let failure = self.last_failure();
+                Err(failure.unwrap_or_else(|| ConnectError::unusable(error.to_string())))
+            }
+        }
     }
 
     /// Returns the live connection, and opens one if there is none.
@@ -94,9 +122,7 @@ impl Link {
         }
         // A new connection would mostly stall, too, and its callers wait as long.
         if session.take().is_some_and(|session| session.is_stalled()) {
-            let reason = self.no_answer().0;
-            self.note_failure(&reason);
-            return Err(BackendError::Unreachable(reason));
+            return Err(self.note_failure(self.no_answer()));
         }
         let opened = match tokio::time::timeout(self.connect_wait, self.open()).await {
             Ok(opened) => opened,
@@ -109,16 +135,15 @@ impl Link {
                 *session = Some(Arc::clone(&opened));
                 Ok(opened)
             }
-            Err(ConnectError(reason)) => {
-                tracing::warn!(reason, "connecting to a remote machine failed");
-                self.note_failure(&reason);
-                Err(BackendError::Unreachable(reason))
+            Err(error) => {
+                tracing::warn!(%error, "connecting to a remote machine failed");
+                Err(self.note_failure(error))
             }
         }
     }
 
     fn no_answer(&self) -> ConnectError {
-        ConnectError(format!("`{}` did not answer in time", self.connect.host()))
+        ConnectError::unusable(format!("`{}` did not answer in time", self.connect.host()))
     }
 
     async fn open(&self) -> Result<RemoteSession, ConnectError> {
@@ -127,27 +152,29 @@ impl Link {
             Ok(session) => Ok(session),
             Err(GreetingError::OtherVersion { there }) => {
                 let (here, host) = (env!("CARGO_PKG_VERSION"), self.connect.host());
-                Err(ConnectError(format!(
+                let reason = format!(
                     "`{host}` has Lukasa {there}, and here is {here}; run `lukasa remote install {host}`"
-                )))
+                );
+                Err(ConnectError { reason, lacks_program: true })
             }
             Err(error) => {
                 // What is not understood was ended by this side, so its end has no reason of its own.
                 let is_understood = !matches!(error, GreetingError::Unknown);
                 let known = if is_understood { self.connect.ending().await } else { None };
-                let unknown =
-                    || ConnectError(format!("`{}` cannot be used: {error}", self.connect.host()));
-                Err(known.unwrap_or_else(unknown))
+                let unknown = || format!("`{}` cannot be used: {error}", self.connect.host());
+                Err(known.unwrap_or_else(|| ConnectError::unusable(unknown())))
             }
         }
     }
 
-    fn note_failure(&self, reason: &str) {
+    fn note_failure(&self, error: ConnectError) -> BackendError {
         let mut failure = self.failure.lock();
         let delay = failure.as_ref().map_or(RETRY_DELAYS[0], |failure| {
             failure.delay.saturating_mul(2).min(RETRY_DELAYS[1])
         });
         let retry_at = Instant::now() + delay;
-        *failure = Some(LinkFailure { reason: reason.to_owned(), retry_at, delay });
+        let reason = error.reason.clone();
+        *failure = Some(LinkFailure { error, retry_at, delay });
+        BackendError::Unreachable(reason)
     }
 }

@@ -114,12 +114,12 @@ impl Connect for SshConnect {
         let mut command = self.settings.run_on(&self.host, FAR_COMMAND);
         let mut child = command.spawn().map_err(|error| {
             tracing::warn!(%error, "starting ssh failed");
-            ConnectError(NO_SSH.to_owned())
+            ConnectError::unusable(NO_SSH.to_owned())
         })?;
         let (Some(output), Some(input), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(ConnectError(NO_SSH.to_owned()));
+            return Err(ConnectError::unusable(NO_SSH.to_owned()));
         };
         let stderr = Arc::default();
         let reading = tokio::spawn(keep_tail(errors, Arc::clone(&stderr)));
@@ -145,7 +145,8 @@ impl Connect for SshConnect {
         let code = ended.await.ok()?.ok()?.as_ref()?.code();
         let stderr = String::from_utf8_lossy(&stderr.lock()).into_owned();
         tracing::warn!(host = %self.host, code, stderr = stderr.trim(), "ssh ended");
-        Some(ConnectError(ssh_failure(&self.host.name, code, &stderr)))
+        let lacks_program = matches!(code, Some(2 | 126 | 127));
+        Some(ConnectError { reason: ssh_failure(&self.host.name, code, &stderr), lacks_program })
     }
 
     fn host(&self) -> &str {
