@@ -30,11 +30,12 @@ use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Screen, TextAuthor, UnknownRule, rule_or_family};
 
-pub use self::load::{ContextFileSet, LoadScope, SkippedContextSource, SourceOrigin};
+pub use self::load::{
+    ContextFileSet, LoadScope, RemoteProjectFiles, SkippedContextSource, SourceOrigin,
+};
 pub use self::read::{ContextCache, LoadSkipReason};
 pub use self::trust::{TrustError, TrustedFolders};
 use crate::backend::BackendError;
-use crate::backend::remote::RemoteContext;
 use crate::binding::{BaseFolders, Checkout};
 use crate::caller::Caller;
 
@@ -265,7 +266,7 @@ enum ContextProject {
     None,
     Local(LocalProject),
     /// Its files are loaded on its machine, and not written.
-    Remote(RemoteContext),
+    Remote(Arc<dyn RemoteProjectFiles>),
 }
 
 /// A project on this machine.
@@ -321,7 +322,7 @@ impl ContextFiles {
 
     /// Returns these files with those of a project on another machine.
     #[must_use]
-    pub fn with_remote(self, remote: RemoteContext) -> Self {
+    pub fn with_remote(self, remote: Arc<dyn RemoteProjectFiles>) -> Self {
         Self { project: ContextProject::Remote(remote), ..self }
     }
 

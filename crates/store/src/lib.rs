@@ -49,6 +49,7 @@ mod host_fs;
 mod cache_dir;
 
 mod screen_on_read;
+mod screening;
 
 mod unreviewed;
 
@@ -83,8 +84,9 @@ pub use commit::TextOrigin;
 pub use completion::CompletionEntry;
 pub use context_files::{
     ContextCache, ContextFile, ContextFileError, ContextFileSet, ContextFiles, ContextListing,
-    ContextScope, ContextSettings, LoadOptions, LoadScope, LoadSkipReason, SavedContextFile,
-    SkippedContextFile, SkippedContextSource, SourceOrigin, TrustError, TrustedFolders,
+    ContextScope, ContextSettings, LoadOptions, LoadScope, LoadSkipReason, RemoteProjectFiles,
+    SavedContextFile, SkippedContextFile, SkippedContextSource, SourceOrigin, TrustError,
+    TrustedFolders,
 };
 pub use draft::{Draft, DraftEdit};
 pub use error::{StoreError, UndoConflict};

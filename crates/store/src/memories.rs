@@ -26,6 +26,7 @@ use crate::backend::remote::{ConnectError, KnownPlace, RemoteBackend, RemoteCont
 use crate::backend::{Backend, Freshness, ListVersion, Stamp};
 use crate::binding::{Binding, RootFiles, RootSpec, remote_place};
 use crate::caller::Caller;
+use crate::context_files::RemoteProjectFiles;
 use crate::error::StoreError;
 use crate::host_fs;
 use crate::remote_folder::RemoteFolder;
@@ -208,9 +209,9 @@ impl Store {
     }
 
     /// Returns a loader of the context files of a project on another machine.
-    pub fn remote_context(&self, folder: &RemoteFolder) -> RemoteContext {
+    pub fn remote_context(&self, folder: &RemoteFolder) -> Arc<dyn RemoteProjectFiles> {
         let place = KnownPlace::new(self.identity_file(&remote_place(folder)));
-        RemoteContext::new(self.link(folder.host()), folder.clone(), place)
+        Arc::new(RemoteContext::new(self.link(folder.host()), folder.clone(), place))
     }
 
     fn identity_file(&self, place: &str) -> PathBuf {

@@ -16,6 +16,7 @@ mod memory_backend;
 mod models;
 mod random;
 mod reserved_port;
+pub mod round_trips;
 pub mod sshd;
 pub mod tcp_proxy;
 mod tls;

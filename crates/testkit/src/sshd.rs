@@ -22,6 +22,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use store::BaseFolders;
+use store::backend::remote::serve;
 use tempfile::TempDir;
 
 use crate::reserved_port::ReservedPort;
@@ -324,3 +326,10 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Serves the projects of a machine with this home, over the standard streams of this process, until the client leaves. So
+/// a test without the program can be the other machine, too.
+pub async fn serve_projects(home: &Path) -> io::Result<()> {
+    let folders = BaseFolders { data: home.join("data"), state: home.join("state") };
+    serve(tokio::io::stdin(), tokio::io::stdout(), &folders, home).await
+}

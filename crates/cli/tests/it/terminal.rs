@@ -11,13 +11,13 @@ use crate::processes::hold_root;
 use crate::sandbox::Sandbox;
 
 /// A command line that runs in a terminal.
-struct TerminalSession {
+pub(crate) struct TerminalSession {
     child: Child,
     bytes: Vec<u8>,
     screen: String,
 }
 
-fn in_terminal(place: &Sandbox, line: &str) -> Command {
+pub(crate) fn in_terminal(place: &Sandbox, line: &str) -> Command {
     let mut command = place.program("script");
     let line = line.replace("lukasa ", &format!("{} ", env!("CARGO_BIN_EXE_lukasa")));
     command
@@ -30,12 +30,12 @@ fn in_terminal(place: &Sandbox, line: &str) -> Command {
 }
 
 impl TerminalSession {
-    fn begin(mut command: Command) -> Self {
+    pub(crate) fn begin(mut command: Command) -> Self {
         Self { child: command.spawn().unwrap(), bytes: Vec::new(), screen: String::new() }
     }
 
     /// Reads until a text is on the screen.
-    fn wait_for(&mut self, text: &str) {
+    pub(crate) fn wait_for(&mut self, text: &str) {
         let stdout = self.child.stdout.as_mut().unwrap();
         let mut byte = [0];
         while !self.screen.contains(text) {
@@ -45,12 +45,12 @@ impl TerminalSession {
         }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// Returns the exit status and the whole screen output.
-    fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (i32, String) {
         let stdout = self.child.stdout.as_mut().unwrap();
         stdout.read_to_end(&mut self.bytes).unwrap();
         self.screen = String::from_utf8_lossy(&self.bytes).into_owned();

@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use lukasa::layers::engine::BaseFolders;
 use lukasa::{ErrorKind, Lukasa, RemoteFolder};
 use testkit::sshd::{SshServer, SshServerOptions};
 
@@ -58,9 +57,7 @@ async fn serve_there() -> bool {
         return false;
     }
     let home = PathBuf::from(std::env::var_os("HOME").unwrap());
-    let folders = BaseFolders { data: home.join("data"), state: home.join("state") };
-    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    store::backend::remote::serve(input, output, &folders, &home).await.unwrap();
+    testkit::sshd::serve_projects(&home).await.unwrap();
     true
 }
 

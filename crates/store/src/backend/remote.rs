@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use self::context::RemoteContext;
+pub(crate) use self::context::RemoteContext;
 pub use self::far_side::serve;
 use self::known::{KnownKind, KnownList, KnownRoot, KnownWrites};
 pub use self::link::{Connect, ConnectError, Link};

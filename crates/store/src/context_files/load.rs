@@ -5,10 +5,12 @@
 //! from. A file that is not loaded is reported with its reason, and never fails the rest.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use memory::context_file::{ImportRef, ImportResolution, LoadedText, ResolvedImport};
 use memory::feature::Feature;
 use memory::limits::{
@@ -22,8 +24,7 @@ use super::read::{
 use super::trust::{TrustedFolders, is_trusted};
 use super::{ContextFiles, ContextProject, ContextScope};
 use crate::backend::local::{Privacy, RootDir};
-use crate::backend::remote::RemoteContext;
-use crate::backend::{FileKind, Stat};
+use crate::backend::{BackendError, FileKind, Stat};
 use crate::binding::resolve_links;
 use crate::host_fs;
 use crate::remote_folder::RemoteFolder;
@@ -118,7 +119,7 @@ impl ContextFiles {
         };
         match &self.project {
             ContextProject::Remote(remote) => {
-                Arc::new(self.with_remote_files(&loaded, remote).await)
+                Arc::new(self.with_remote_files(&loaded, &**remote).await)
             }
             ContextProject::None | ContextProject::Local(_) => loaded,
         }
@@ -128,7 +129,7 @@ impl ContextFiles {
     async fn with_remote_files(
         &self,
         loaded: &ContextFileSet,
-        remote: &RemoteContext,
+        remote: &dyn RemoteProjectFiles,
     ) -> ContextFileSet {
         let request = ProjectLoad {
             names: self.names().iter().map(ToString::to_string).collect(),
@@ -148,7 +149,7 @@ impl ContextFiles {
     }
 
     /// Returns the folders that the person trusts on the machine of a project.
-    async fn trusted_at(&self, remote: &RemoteContext) -> Vec<RemoteFolder> {
+    async fn trusted_at(&self, remote: &dyn RemoteProjectFiles) -> Vec<RemoteFolder> {
         let folder = remote.folder();
         match self.options.trusted {
             Some(true) => return vec![folder.clone()],
@@ -287,9 +288,19 @@ impl ContextFileSet {
     }
 }
 
+/// Loads the context files of a project on another machine.
+#[async_trait]
+pub trait RemoteProjectFiles: Debug + Send + Sync {
+    /// Returns the folder of the project.
+    fn folder(&self) -> &RemoteFolder;
+
+    /// Loads the files of the project there.
+    async fn load(&self, load: &ProjectLoad) -> Result<ContextFileSet, BackendError>;
+}
+
 /// The files of a project to be loaded on its machine.
 #[derive(Clone, Debug)]
-pub(crate) struct ProjectLoad {
+pub struct ProjectLoad {
     /// The file names.
     pub(crate) names: Vec<String>,
     /// Names of folders of other products.
@@ -343,7 +354,7 @@ struct Loader<'a> {
     /// Real paths of folders that were imported from.
     real_folders: HashMap<PathBuf, PathBuf>,
     slots: Vec<Slot>,
-    /// What may be loaded; the bytes are those that are left.
+    /// The number of files, and the number of bytes that are left.
     limits: LoadLimits,
     skipped: Vec<SkippedContextSource>,
 }

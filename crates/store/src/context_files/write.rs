@@ -23,7 +23,7 @@ use crate::backend::local::{LocalBackend, Privacy, RootDir};
 use crate::backend::{Backend as _, BackendError, Expect, RootLock};
 use crate::binding::digest;
 use crate::caller::Precondition;
-use crate::checks::{refuse_or_warn, with_digests};
+use crate::screening::{refuse_or_warn, with_digests};
 
 /// Folder in the state with the texts that writes replaced last.
 const REPLACED_FOLDER: &str = "context-files";

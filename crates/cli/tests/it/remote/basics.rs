@@ -1,10 +1,11 @@
-//! What a project on another machine is for: its memories, the ways in which it is out of reach, its identity.
+//! The uses of a project on another machine: its memories, the ways in which it is out of reach, its identity.
 
 use std::fs;
 
 use serde_json::json;
 
 use super::setup::{ADDRESS, RemoteSetup};
+use crate::terminal::{TerminalSession, in_terminal};
 
 #[test]
 fn a_project_on_another_machine_works_like_a_local_one() {
@@ -90,4 +91,23 @@ fn another_folder_at_an_address_is_refused_until_a_person_agrees() {
     setup.place.run_ok(&["remote", "forget", ADDRESS]);
     setup.run_ok(&["create", "project/two.md", "- two\n"]);
     assert!(home.join("other/.lukasa/memory/two.md").exists());
+}
+
+#[test]
+fn a_person_is_asked_whether_to_install_the_program_there() {
+    let setup = RemoteSetup::start(Vec::new());
+    let open = || {
+        let line = format!("lukasa --project {ADDRESS} ls");
+        let mut session = TerminalSession::begin(in_terminal(&setup.place, &line));
+        session.wait_for("Install it now? [y/N] ");
+        session
+    };
+    let mut session = open();
+    session.press("n\n");
+    let (_, screen) = session.end();
+    assert!(screen.contains("global/tea.md") && !screen.contains("deploy.md"), "{screen}");
+    let mut session = open();
+    session.press("y\n");
+    let (status, screen) = session.end();
+    assert!(status == 0 && screen.contains("project/deploy.md"), "{screen}");
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::eventually;
+use testkit::{delay_fault, eventually};
 
 use super::doors::{done, start_daemon};
 use super::setup::{ADDRESS, RemoteSetup};
@@ -96,7 +96,7 @@ fn recall_asks_the_machine_nothing_while_nothing_changed_there() {
         if path == expected { Ok(()) } else { Err(path) }
     });
     // The first notices may still be on their way.
-    std::thread::sleep(Duration::from_secs(1));
+    delay_fault(Duration::from_secs(1));
     recall();
     proxy.freeze();
     let (path, took) = recall();

@@ -222,7 +222,7 @@ fn check_coherent(root: &Path, run: &mut dyn FnMut(&[&str]) -> String) -> Vec<Va
         for file in change["files"].as_array().unwrap() {
             let text = |name: &str| file[name].as_str().map(str::to_owned);
             let (path, before) = (text("path").unwrap(), text("before"));
-            // What somebody else wrote before the first own write may be recorded only as the text before it.
+            // What another writer wrote before the first own write may be recorded only as the text before it.
             let left = known.insert(path.clone(), None).unwrap_or_else(|| before.clone());
             assert_eq!(left, before, "{path}: {change}");
             known.insert(text("moved_to").unwrap_or(path), text("after"));

@@ -17,7 +17,7 @@ use testkit::eventually;
 use super::setup::{ADDRESS, RemoteSetup};
 use crate::served::McpServerProcess;
 
-/// What the far side writes before its first message.
+/// The line before the first message of the far side.
 const MARK: &[u8] = b"\nlukasa backend\n";
 
 /// The first bytes of the messages, as `store` defines them.
@@ -31,7 +31,7 @@ const UNLOCK: u8 = 11;
 /// The fewest steps of a write: the lock, the start, a file, the end and the release of the lock.
 const STEPS_MIN: usize = 5;
 
-/// What ends at a step.
+/// The processes that end at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// The process here.
@@ -44,7 +44,7 @@ enum Ending {
     Both,
 }
 
-/// How the memory is written.
+/// The way in which the memory is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteKind {
     /// By a server, which goes on if it lives.
@@ -355,7 +355,7 @@ fn check_each_step(ending: Ending, kind: WriteKind) {
     assert!(unfinished > 0 || kind != WriteKind::Import, "no step left a part of the files");
     let mut changes = setup.check_coherent(&setup.place);
     changes.retain(|change| change["kind"] == "outside");
-    // Only what was written there is somebody else's.
+    // Only what was written there is from outside.
     for change in changes {
         for file in change["files"].as_array().unwrap() {
             assert!(file["path"].as_str().unwrap().contains("/there-"), "{change}");

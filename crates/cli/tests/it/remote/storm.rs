@@ -19,7 +19,7 @@ fn writer(path: &str) -> Option<usize> {
     own.or_else(|| Some(name.split_once('/')?.0)).map(|process| process.parse().unwrap())
 }
 
-/// Fails if a database takes a change of its own processes for somebody else's, or the other way round.
+/// Fails if a database takes a change of its own processes for one from outside, or the other way round.
 fn check_authors(changes: &[Value], own: &[usize]) {
     for change in changes {
         let is_outside = change["kind"] == "outside";

@@ -3,32 +3,21 @@
 //! The person's settings, and the folders that they trust on that machine, are sent along. The far side finds and reads
 //! the files of the project alone, by the rules of a local project. What it sends is checked here.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use memory::context_file::{ImportResolution, LoadedText, ResolvedImport};
-use memory::limits::{CONTEXT_FILES_MAX, IMPORTS_A_FILE_MAX};
-use serde::{Deserialize, Serialize};
-use strum::IntoEnumIterator as _;
+use async_trait::async_trait;
 
 use super::link::Link;
 use super::place::KnownPlace;
-use super::wire::{self, Bounded, Malformed, Operation, Reply};
+use super::wire::context::ContextRequest;
+use super::wire::{self, Malformed, Operation, Reply};
 use crate::backend::BackendError;
-use crate::context_files::load::{ContextFileSet, LoadScope, ProjectLoad};
-use crate::context_files::load::{SkippedContextSource, SourceOrigin};
-use crate::context_files::read::LoadSkipReason;
+use crate::context_files::load::{ContextFileSet, ProjectLoad, RemoteProjectFiles};
 use crate::remote_folder::RemoteFolder;
-
-/// Maximum number of bytes of a path that the far side reports.
-const SHOWN_PATH_BYTES_MAX: usize = 4_096;
-
-/// Maximum number of reported files that are not loaded.
-const SKIPPED_MAX: usize = 4_096;
 
 /// Loads the context files of a project on another machine.
 #[derive(Clone, Debug)]
-pub struct RemoteContext {
+pub(crate) struct RemoteContext {
     link: Arc<Link>,
     folder: RemoteFolder,
     place: KnownPlace,
@@ -38,14 +27,15 @@ impl RemoteContext {
     pub(crate) const fn new(link: Arc<Link>, folder: RemoteFolder, place: KnownPlace) -> Self {
         Self { link, folder, place }
     }
+}
 
-    /// Returns the folder of the project.
-    pub(crate) const fn folder(&self) -> &RemoteFolder {
+#[async_trait]
+impl RemoteProjectFiles for RemoteContext {
+    fn folder(&self) -> &RemoteFolder {
         &self.folder
     }
 
-    /// Loads the files of the project.
-    pub(crate) async fn load(&self, load: &ProjectLoad) -> Result<ContextFileSet, BackendError> {
+    async fn load(&self, load: &ProjectLoad) -> Result<ContextFileSet, BackendError> {
         let session = self.link.session().await?;
         let request = ContextRequest {
             folder: self.folder.path().to_vec(),
@@ -61,165 +51,4 @@ impl RemoteContext {
         self.place.check(&place).await?;
         Ok(files.check(&self.folder, load)?)
     }
-}
-
-/// A request for the context files of a project.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ContextRequest {
-    /// The folder that the model works in.
-    pub(super) folder: Vec<u8>,
-    pub(super) names: Vec<String>,
-    pub(super) project_folders: Vec<String>,
-    pub(super) host_loaded: Vec<String>,
-    pub(super) trusted: Vec<Vec<u8>>,
-    pub(super) files_max: u64,
-    pub(super) bytes_max: u64,
-}
-
-/// The loaded context files of a project, with paths relative to the folder of the request.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WireContext {
-    sources: Bounded<WireSource, CONTEXT_FILES_MAX>,
-    /// The sources that are context files themselves.
-    files: Bounded<u64, CONTEXT_FILES_MAX>,
-    skipped: Bounded<WireSkipped, SKIPPED_MAX>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct WireSource {
-    path: String,
-    text: String,
-    /// The source that imports it.
-    parent: Option<u64>,
-    imports: Bounded<WireImport, IMPORTS_A_FILE_MAX>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct WireImport {
-    start: u64,
-    end: u64,
-    path: String,
-    /// The source that replaces it, or the reason why none does.
-    outcome: Result<u64, LoadSkipReason>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct WireSkipped {
-    path: String,
-    parent: Option<String>,
-    reason: LoadSkipReason,
-}
-
-impl WireContext {
-    /// Converts what the far side loaded. `shown` returns a path as it is sent.
-    pub(super) fn new(
-        set: ContextFileSet,
-        shown: impl Fn(&std::path::Path) -> String,
-    ) -> Result<Self, Malformed> {
-        let mut sources = Vec::with_capacity(set.sources.len());
-        for (source, origin) in set.sources.into_iter().zip(set.origins) {
-            let imports = source.imports.into_iter().map(WireImport::new);
-            sources.push(WireSource {
-                path: shown(&origin.path),
-                text: source.text.as_ref().to_owned(),
-                parent: origin.parent.map(wire::number),
-                imports: Bounded(imports.collect::<Result<_, _>>()?),
-            });
-        }
-        let skipped = set.skipped.into_iter().take(SKIPPED_MAX).map(|skipped| WireSkipped {
-            path: shown(&skipped.path),
-            parent: skipped.parent.as_deref().map(&shown),
-            reason: skipped.reason,
-        });
-        Ok(Self {
-            sources: Bounded(sources),
-            files: Bounded(set.files.into_iter().map(wire::number).collect()),
-            skipped: Bounded(skipped.collect()),
-        })
-    }
-
-    /// Checks what the far side sent.
-    fn check(self, folder: &RemoteFolder, load: &ProjectLoad) -> Result<ContextFileSet, Malformed> {
-        let count = self.sources.0.len();
-        let bytes: usize = self.sources.0.iter().map(|source| source.text.len()).sum();
-        // Without a trusted folder nothing there may instruct a model.
-        let is_allowed = !load.trusted.is_empty() || count == 0;
-        if count > load.files_max || bytes > load.bytes_max || !is_allowed {
-            return Err(Malformed);
-        }
-        let index = |number: u64| {
-            usize::try_from(number).ok().filter(|index| *index < count).ok_or(Malformed)
-        };
-        let address = |path: &str| PathBuf::from(format!("{folder}/{path}"));
-        let mut set = ContextFileSet::default();
-        for source in self.sources.0 {
-            let path = check_path(source.path)?;
-            let parent = source.parent.map(index).transpose()?;
-            let mut end = 0;
-            let mut imports = Vec::with_capacity(source.imports.0.len());
-            for import in source.imports.0 {
-                let import = import.check(&source.text, end, index)?;
-                end = import.range.end;
-                imports.push(import);
-            }
-            set.origins.push(SourceOrigin {
-                path: address(&path),
-                scope: LoadScope::Project,
-                parent,
-            });
-            set.sources.push(LoadedText {
-                display_path: path,
-                text: Arc::from(source.text),
-                imports,
-            });
-        }
-        set.files = self.files.0.into_iter().map(index).collect::<Result<_, _>>()?;
-        for skipped in self.skipped.0 {
-            let parent = skipped.parent.map(check_path).transpose()?;
-            set.skipped.push(SkippedContextSource {
-                path: address(&check_path(skipped.path)?),
-                parent: parent.as_deref().map(address),
-                reason: skipped.reason,
-            });
-        }
-        Ok(set)
-    }
-}
-
-impl WireImport {
-    fn new(import: ResolvedImport) -> Result<Self, Malformed> {
-        let outcome = match import.resolution {
-            ImportResolution::Replaced(index) => Ok(wire::number(index)),
-            ImportResolution::Failed(text) => {
-                let is_reason = |reason: &LoadSkipReason| reason.to_string() == text;
-                Err(LoadSkipReason::iter().find(is_reason).ok_or(Malformed)?)
-            }
-        };
-        let (start, end) = (wire::number(import.range.start), wire::number(import.range.end));
-        Ok(Self { start, end, path: import.path, outcome })
-    }
-
-    /// Checks an import of a text that begins at `after` or later.
-    fn check(
-        self,
-        text: &str,
-        after: usize,
-        index: impl Fn(u64) -> Result<usize, Malformed>,
-    ) -> Result<ResolvedImport, Malformed> {
-        let offset = |number: u64| usize::try_from(number).map_err(|_| Malformed);
-        let range = offset(self.start)?..offset(self.end)?;
-        if range.start < after || text.get(range.clone()).is_none() {
-            return Err(Malformed);
-        }
-        let resolution = match self.outcome {
-            Ok(number) => ImportResolution::Replaced(index(number)?),
-            Err(reason) => ImportResolution::Failed(reason.to_string()),
-        };
-        Ok(ResolvedImport { range, path: check_path(self.path)?, resolution })
-    }
-}
-
-/// Checks a path for its length. It is shown, and escaped there, and names no file here.
-fn check_path(path: String) -> Result<String, Malformed> {
-    if path.len() <= SHOWN_PATH_BYTES_MAX { Ok(path) } else { Err(Malformed) }
 }

@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter}
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::context::{ContextRequest, WireContext};
+use super::wire::context::{ContextRequest, WireContext};
 use super::wire::{
     self, ALIVE_EVERY, Bounded, Call, Failure, FromFar, LIST_CHANGES_MAX, MARK, Operation,
     PROTOCOL, REPORTED_NAMES_MAX, Reply, SENT_FILE_BYTES_MAX, SENT_FILES_MAX, ToFar, WriteStep,

@@ -20,7 +20,7 @@ const KNOWN_STAMPS_MAX: usize = 4_096;
 /// Maximum number of paths whose kind is known.
 const KNOWN_KINDS_MAX: usize = 1_024;
 
-/// What this side knows of a root without asking. A notice says that it may have changed, and not what changed.
+/// The facts about a root that this side knows without asking. A notice says that they may have changed, and not how.
 #[derive(Debug)]
 pub(super) struct KnownRoot {
     state: Mutex<KnownState>,

@@ -5,6 +5,8 @@
 //!
 //! A remote machine is trusted as little as a checkout: what arrives is checked while it is converted.
 
+pub(super) mod context;
+
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -20,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio_io_timeout::TimeoutReader;
 
-use super::context::{ContextRequest, WireContext};
+use self::context::{ContextRequest, WireContext};
 use crate::backend::{
     BackendError, Expect, Extent, FileKind, FileRead, LastWrite, SkipReason, SkippedEntry, Stamp,
     Stat, SweepReport, Walk, WalkedFile, WalkedFolder,
