@@ -114,6 +114,25 @@ const fn required_feature(command: &Command) -> Option<Feature> {
     }
 }
 
+/// Checks whether a command mostly needs the memories of the project.
+const fn uses_memories(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Ls(_)
+            | Command::View(_)
+            | Command::Create(_)
+            | Command::Replace(_)
+            | Command::Insert(_)
+            | Command::Rm(_)
+            | Command::Mv(_)
+            | Command::Edit(_)
+            | Command::Grep(_)
+            | Command::Recall(_)
+            | Command::Context(_)
+            | Command::Hot
+    )
+}
+
 /// Runs a command, if its feature is on.
 pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let draft = if let Command::Edit(args) = &command { args.draft.as_deref() } else { None };
@@ -123,7 +142,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
             return Err(CommandError::FeatureDisabled { feature }.into());
         }
     }
-    if !matches!(command, Command::Remote(_) | Command::Backend(_)) {
+    if uses_memories(&command) {
         remote::offer_install(app).await?;
     }
     drafts::sweep(app, draft);

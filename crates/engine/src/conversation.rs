@@ -44,7 +44,7 @@ use memory::context_file::ImportStyle;
 use memory::document::Revision;
 use parking_lot::Mutex;
 use state::TaskStore;
-use store::{ContextFiles, Memories};
+use store::Memories;
 use tokio_util::sync::CancellationToken;
 
 use self::changes::ChangeScan;
@@ -89,8 +89,6 @@ struct ConversationState {
     cancelled: CancellationToken,
     /// The context given at the start of the current segment, or of an earlier one.
     segment_record: Option<SegmentRecord>,
-    /// The context files of that context, as long as those of the project are missing in it.
-    missing_files: Option<ContextFiles>,
     /// A scan for changes since then.
     change_scan: Option<Prefetch<Option<ChangeScan>>>,
 }

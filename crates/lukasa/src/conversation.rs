@@ -116,7 +116,8 @@ impl Conversation {
     /// conversation; `None` if there are none.
     pub async fn changes(&self) -> Result<Option<String>> {
         let _call = self.memories.begin()?;
-        Ok(self.inner.scan_changes().await.map(|part| part.text))
+        let files = self.memories.context_files();
+        Ok(self.inner.scan_changes(&files).await.map(|part| part.text))
     }
 
     /// Reports a prompt of the person, and starts recall for it. Returns the result if there is one already, to be

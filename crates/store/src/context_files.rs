@@ -338,6 +338,11 @@ impl ContextFiles {
         Self { host_loaded: names.iter().map(|&name| name.to_owned()).collect(), ..self }
     }
 
+    /// Returns the names of files that the host itself shows to its model.
+    pub fn host_loaded(&self) -> &[String] {
+        &self.host_loaded
+    }
+
     /// Returns these files with options for loads. Writes do not depend on them.
     #[must_use]
     pub fn with_options(self, options: LoadOptions) -> Self {

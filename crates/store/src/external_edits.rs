@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use futures_util::future::join_all;
 use memory::change::{FileChange, Trust};
 use memory::command::CommandError;
 use memory::document::Revision;
@@ -33,14 +32,18 @@ impl Memories {
         }
         Ok(edits)
     }
+}
 
-    /// Does the same for a watcher. Watchers of the same roots in this process share one scan.
-    pub(crate) async fn scan_external_edits(&self, freshness: Freshness) -> Result<(), StoreError> {
-        // At the same time, so that a machine that does not answer holds up no other root.
-        let scan = |root| Root::scan_external_edits(root, &self.store, freshness);
-        let scans = join_all(self.open_roots().map(scan)).await;
-        scans.into_iter().try_for_each(|scanned| skip_unusable_root(scanned).map(drop))
+/// Detects and records external edits for a watcher. Watchers of the same roots in this process share one scan.
+pub(crate) async fn scan_external_edits(
+    store: &Store,
+    roots: &[Arc<Root>],
+    freshness: Freshness,
+) -> Result<(), StoreError> {
+    for root in roots {
+        skip_unusable_root(root.scan_external_edits(store, freshness).await)?;
     }
+    Ok(())
 }
 
 impl Root {
@@ -57,9 +60,6 @@ impl Root {
             return Ok(0);
         }
         self.scan_count.fetch_add(1, Ordering::Relaxed);
-        // A machine that sends notices walks its folders from time to time by itself.
-        let is_noticed = self.backend.changes().is_some();
-        let freshness = if is_noticed { Freshness::Observed } else { freshness };
         record_root_edits(store, self, freshness).await
     }
 }

@@ -13,7 +13,7 @@ use memory::limits::{LOCK_WAIT, NAME_INDEX_AGE_MIN};
 use memory::path::RelativePath;
 use state::{ChangeQuery, Head};
 
-use crate::backend::{Freshness, LastWrite, RootLock};
+use crate::backend::{Extent, FileList, Freshness, LastWrite, RootLock};
 use crate::cache::{NameIndex, RootCache};
 use crate::error::StoreError;
 use crate::memories::Memories;
@@ -31,6 +31,10 @@ impl Root {
         if self.recovery_checked.swap(true, Ordering::Relaxed)
             || !self.may_be_interrupted(store).await
         {
+            if self.backend.unreachable().is_some() {
+                // Nothing was learned about the last write.
+                self.recovery_checked.store(false, Ordering::Relaxed);
+            }
             return;
         }
         match self.try_lock(store).await {
@@ -244,15 +248,24 @@ impl LockedRoot {
         if is_fresh && policy == CachePolicy::Cached {
             return Ok(());
         }
-        let list = self.root.backend.list(Freshness::Noticed).await;
-        let list = list.map_err(StoreError::backend_error(self.root.mount))?;
+        let to_error = StoreError::backend_error(self.root.mount);
+        let (folders, list) = if self.root.backend.folder().is_some() {
+            let walk = self.root.backend.walk(None, Extent::ALL).await.map_err(to_error)?;
+            (walk.folders.clone(), Arc::new(FileList::from(walk)))
+        } else {
+            // A walk would cost another question. The list was asked for since the lock was acquired, and lacks folders
+            // without memories.
+            (Vec::new(), self.root.backend.list(Freshness::Noticed).await.map_err(to_error)?)
+        };
         let cost = store.clock.now().duration_since(started).unsigned_abs();
         let mut index = NameIndex {
             built_at: started,
             max_age: NAME_INDEX_AGE_MIN.max(cost.saturating_mul(50)),
             folded: HashMap::with_capacity(list.files.len()),
         };
-        // An empty folder holds no name, and git drops it.
+        for folder in folders {
+            index.folded.insert(folder.path.case_folded(), folder.path);
+        }
         for file in list.files.iter().filter(|file| !self.root.is_list(&file.path)) {
             index.add(&file.path);
         }

@@ -4,19 +4,22 @@
 //! a lost event delays the detection of an edit and loses nothing. Periodic scans replace events on
 //! a system without them.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use memory::limits::{WATCH_RESCAN, WATCH_SETTLE};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::{Backend, Freshness};
 use crate::error::StoreError;
+use crate::external_edits::scan_external_edits;
 use crate::memories::Memories;
+use crate::root::Root;
+use crate::store::Store;
 
 /// Maximum number of waits for the end of a burst of events. After that a scan starts even if the burst goes on.
 const BURST_WAITS_MAX: usize = 20;
@@ -24,20 +27,33 @@ const BURST_WAITS_MAX: usize = 20;
 /// A watch on the roots of a binding. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watch {
-    _task: AbortOnDropHandle<()>,
+    /// The task of the local roots, and one for each root with notices.
+    _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Memories {
     /// Watches the roots for changes from outside of this process, also those by other Lukasa processes, and
     /// publishes them to subscribers. Existing differences are recorded first.
     pub async fn watch(&self) -> Result<Watch, StoreError> {
-        let (folders, woken) = FolderWatcher::start();
-        let mut watcher = RootWatcher { folders, notified: HashMap::new() };
-        watcher.watch_roots(self).await;
+        let (mut roots, mut tasks) = (Vec::new(), Vec::new());
+        for root in self.open_roots() {
+            match root.backend.changes() {
+                None => roots.push(Arc::clone(root)),
+                // On its own, since a machine that does not answer must hold up no other root.
+                Some(changes) => {
+                    let watching =
+                        watch_notices(Arc::clone(&self.store), Arc::clone(root), changes);
+                    tasks.push(AbortOnDropHandle::new(tokio::spawn(watching.boxed())));
+                }
+            }
+        }
+        let (mut folders, woken) = FolderWatcher::start();
+        folders.watch_roots(&roots).await;
         // The watcher is active, so each later change is found by this scan or causes an event.
-        self.record_external_edits().await?;
-        let task = tokio::spawn(run(self.clone(), watcher, woken).boxed());
-        Ok(Watch { _task: AbortOnDropHandle::new(task) })
+        scan_external_edits(&self.store, &roots, Freshness::Observed).await?;
+        let watching = watch_folders(Arc::clone(&self.store), roots, folders, woken);
+        tasks.push(AbortOnDropHandle::new(tokio::spawn(watching.boxed())));
+        Ok(Watch { _tasks: tasks })
     }
 }
 
@@ -48,7 +64,7 @@ pub(crate) struct FolderWatcher {
     watcher: Option<RecommendedWatcher>,
     watched: HashSet<PathBuf>,
     /// Keeps the channel open without a watcher, too.
-    wake: mpsc::Sender<()>,
+    _wake: mpsc::Sender<()>,
 }
 
 impl FolderWatcher {
@@ -71,17 +87,23 @@ impl FolderWatcher {
                 tracing::warn!(%error, "file watch failed; memories are scanned periodically");
             })
             .ok();
-        (Self { watcher, watched: HashSet::new(), wake }, woken)
+        (Self { watcher, watched: HashSet::new(), _wake: wake }, woken)
     }
 
     /// Watches a folder, unless it is watched already.
     pub(crate) fn watch(&mut self, folder: &Path, mode: RecursiveMode) {
         let Some(watcher) = &mut self.watcher else { return };
-        if self.watched.insert(folder.to_owned())
-            && let Err(error) = watcher.watch(folder, mode)
-        {
-            tracing::warn!(%error, "watch of a folder failed; it is scanned periodically");
+        if self.watched.contains(folder) {
+            return;
         }
+        match watcher.watch(folder, mode) {
+            Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => return,
+            Err(error) => {
+                tracing::warn!(%error, "watch of a folder failed; it is scanned periodically");
+            }
+            Ok(()) => {}
+        }
+        self.watched.insert(folder.to_owned());
     }
 
     /// Watches the folder of a root if it exists. One that is created later is to be watched then.
@@ -93,37 +115,22 @@ impl FolderWatcher {
             self.watched.remove(&folder);
         }
     }
-}
 
-/// The watcher of the roots of a binding.
-#[derive(Debug)]
-struct RootWatcher {
-    folders: FolderWatcher,
-    /// The tasks that wait for notices of backends, by the place of the root.
-    notified: HashMap<String, AbortOnDropHandle<()>>,
-}
-
-impl RootWatcher {
     /// Watches the roots that exist and can be used. A root that is created later is found by a periodic scan and
     /// watched from then on.
-    async fn watch_roots(&mut self, memories: &Memories) {
-        for root in memories.open_roots() {
-            self.folders.watch_root(&*root.backend).await;
-            if let Entry::Vacant(entry) = self.notified.entry(root.key.place.clone())
-                && let Some(mut changes) = root.backend.changes()
-            {
-                let wake = self.folders.wake.clone();
-                entry.insert(AbortOnDropHandle::new(tokio::spawn(async move {
-                    while changes.changed().await.is_ok() {
-                        wake.try_send(()).unwrap_or_default();
-                    }
-                })));
-            }
+    async fn watch_roots(&mut self, roots: &[Arc<Root>]) {
+        for root in roots {
+            self.watch_root(&*root.backend).await;
         }
     }
 }
 
-async fn run(memories: Memories, mut watcher: RootWatcher, mut woken: mpsc::Receiver<()>) {
+async fn watch_folders(
+    store: Arc<Store>,
+    roots: Vec<Arc<Root>>,
+    mut folders: FolderWatcher,
+    mut woken: mpsc::Receiver<()>,
+) {
     loop {
         // The timeout finds new roots and lost events.
         let is_event = tokio::time::timeout(WATCH_RESCAN, woken.recv()).await.is_ok();
@@ -134,10 +141,27 @@ async fn run(memories: Memories, mut watcher: RootWatcher, mut woken: mpsc::Rece
                 break;
             }
         }
-        watcher.watch_roots(&memories).await;
-        if let Err(error) = memories.scan_external_edits(freshness).await {
-            tracing::warn!(%error, "scan for external edits failed; retry at the next event");
+        folders.watch_roots(&roots).await;
+        scan_or_warn(&store, &roots, freshness).await;
+    }
+}
+
+/// Watches a root whose machine sends notices. The far side waits for the end of a burst.
+async fn watch_notices(store: Arc<Store>, root: Arc<Root>, mut changes: watch::Receiver<u64>) {
+    loop {
+        // A machine that sends notices walks its folders from time to time by itself.
+        scan_or_warn(&store, std::slice::from_ref(&root), Freshness::Observed).await;
+        // The timeout finds a machine that is back.
+        let noticed = tokio::time::timeout(WATCH_RESCAN, changes.changed()).await;
+        if noticed.is_ok_and(|noticed| noticed.is_err()) {
+            return;
         }
+    }
+}
+
+async fn scan_or_warn(store: &Store, roots: &[Arc<Root>], freshness: Freshness) {
+    if let Err(error) = scan_external_edits(store, roots, freshness).await {
+        tracing::warn!(%error, "scan for external edits failed; retry at the next event");
     }
 }
 
@@ -154,6 +178,7 @@ mod tests {
     use crate::binding::{BaseFolders, Binding, BindingRequest};
     use crate::caller::Caller;
     use crate::clock::SystemClock;
+    use crate::external_edits::scan_external_edits;
     use crate::store::{Store, StoreSettings};
 
     #[tokio::test]
@@ -167,10 +192,12 @@ mod tests {
             Store::new(state, folders.clone(), Screen::default(), clock, StoreSettings::default());
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
         let memories = store.memories(binding, Caller::person("test"));
-        let root = memories.open_roots().next().unwrap();
+        let roots: Vec<_> = memories.open_roots().cloned().collect();
+        let root = &roots[0];
         let guard = root.scan_lock.lock().await;
-        let mut watchers: Vec<_> =
-            (0..50).map(|_| Box::pin(memories.scan_external_edits(Freshness::Observed))).collect();
+        let mut watchers: Vec<_> = (0..50)
+            .map(|_| Box::pin(scan_external_edits(&store, &roots, Freshness::Observed)))
+            .collect();
         poll_fn(|context| {
             let waiting = watchers.iter_mut().all(|it| it.as_mut().poll(context).is_pending());
             assert!(waiting, "another scan holds the lock");
@@ -183,7 +210,7 @@ mod tests {
         }
         assert_eq!(root.scan_count(), 1, "all of them had begun before the first scan");
         let before = root.scan_count();
-        memories.scan_external_edits(Freshness::Observed).await.unwrap();
+        scan_external_edits(&store, &roots, Freshness::Observed).await.unwrap();
         assert_eq!(root.scan_count(), before + 1, "no other scan did it");
     }
 }

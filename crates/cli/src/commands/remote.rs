@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::process::Output;
+use std::time::Duration;
 
 use engine::{BindingRequest, Caller, ProjectFolder, RemoteFolder, RemoteHost};
 use memory::document::Revision;
@@ -34,8 +35,9 @@ pub(crate) async fn offer_install(app: &App) -> Result<(), Failure> {
     if !ask::can_ask(app) {
         return Ok(());
     }
-    let connected = app.wait_with_progress("connecting", app.engine.connect(folder)).await;
-    let Err(error) = connected else { return Ok(()) };
+    let connecting = tokio::time::timeout(OFFER_WAIT, app.engine.connect(folder));
+    let connected = app.wait_with_progress("connecting", connecting).await;
+    let Ok(Err(error)) = connected else { return Ok(()) };
     if !error.lacks_program {
         // The command says which scope is unavailable, and why.
         return Ok(());
@@ -43,13 +45,18 @@ pub(crate) async fn offer_install(app: &App) -> Result<(), Failure> {
     let host = folder.host().to_string();
     let question = format!("{error}. Install it now?");
     if ask::confirm(app, &question).await? {
-        install(app, &host).await?;
-        app.wait_with_progress("connecting", app.engine.connect(folder))
-            .await
-            .map_err(|error| Failure::new(MemoryErrorCode::ScopeUnavailable, error.to_string()))?;
+        // The other scopes can be used without it.
+        if let Err(failure) = install(app, &host).await {
+            app.output.failure(&failure);
+        } else if let Err(error) = app.engine.connect(folder).await {
+            app.output.warning(&error.to_string());
+        }
     }
     Ok(())
 }
+
+/// The longest wait for a machine before a command that may not need it.
+const OFFER_WAIT: Duration = Duration::from_secs(3);
 
 /// Serves the projects of this machine until the client leaves.
 pub(crate) async fn serve(app: &App) -> Result<Status, Failure> {

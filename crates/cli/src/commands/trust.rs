@@ -77,7 +77,8 @@ async fn remote(app: &App, args: &Trust, folder: &RemoteFolder) -> Result<Status
         return Ok(if is_refused { Status::Refused } else { Status::Done });
     }
     if !app.output.json && !args.yes {
-        let effect = "models will get its memories that came with its repository\n";
+        let effect = "models will get its context files (AGENTS.md and others) as instructions, and the memories that came with \
+            its repository\n";
         if !ask::can_ask(app) {
             app.output.note(effect.trim_end());
         } else if !ask::confirm_about(app, effect, "Trust it?").await? {

@@ -307,7 +307,8 @@ async fn handle_in_process(
             let text = input.prompt.as_deref().unwrap_or_default();
             // Recall and the scan for changes are independent of each other.
             let recall = conversation.prompt_and_wait(text);
-            let (recalled, scanned) = tokio::join!(recall, conversation.scan_changes());
+            let files = app.context_files();
+            let (recalled, scanned) = tokio::join!(recall, conversation.scan_changes(&files));
             changes = scanned;
             match recalled {
                 Ok(block) => shown = block,

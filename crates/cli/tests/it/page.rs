@@ -1,12 +1,17 @@
 //! Tests of the page in a real browser: a person uses it while agents write at the same time.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::sandbox::Sandbox;
 
 /// Runs a scenario of `tests/page/scenarios.mjs` in a new sandbox.
 fn play(scenario: &str) {
-    let place = Sandbox::new();
+    play_in(&Sandbox::new(), scenario, &[]);
+}
+
+/// Runs a scenario with these variables.
+pub(crate) fn play_in(place: &Sandbox, scenario: &str, variables: &[(&str, &OsStr)]) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/scenarios.mjs");
     let mut node =
         place.program(&crate::mcp_clients::tool("LUKASA_TEST_NODE").display().to_string());
@@ -16,7 +21,8 @@ fn play(scenario: &str) {
         .env("LUKASA_TEST_NODE_MODULES", modules)
         .env("LUKASA_TEST_PROGRAM", env!("CARGO_BIN_EXE_lukasa"))
         .env("LUKASA_TEST_CHECKOUT", place.checkout())
-        .env("LUKASA_TEST_HOME", place.home());
+        .env("LUKASA_TEST_HOME", place.home())
+        .envs(variables.iter().copied());
     // Developers set these variables for screenshots or for other numbers.
     for name in ["LUKASA_TEST_SHOTS", "LUKASA_TEST_MEMORIES", "LUKASA_TEST_CHROMIUM"] {
         node.envs(std::env::var_os(name).map(|value| (name, value)));

@@ -522,6 +522,38 @@ const scenarios = {
     check(page);
   },
 
+  /** The project is on another machine; `LUKASA_TEST_THERE` is its checkout. */
+  async remote() {
+    const there = process.env.LUKASA_TEST_THERE;
+    writeFileSync(`${there}/AGENTS.md`, 'Indent with tabs.\n');
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    await page.getByRole('treeitem', { name: /^deploy/ }).click();
+    const text = page.getByRole('textbox', { name: 'Text' });
+    await text.fill('- Deploys run at one.\n');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    assert.equal(readFileSync(`${there}/.lukasa/memory/deploy.md`, 'utf8'), '- Deploys run at one.\n');
+    // An edit there shows without a reload.
+    writeFileSync(`${there}/.lukasa/memory/new.md`, '- written there\n');
+    await page.getByRole('treeitem', { name: /^new/ }).waitFor();
+    await page.getByRole('button', { name: 'Delete' }).first().click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('treeitem', { name: /^deploy/ }).waitFor();
+    assert.equal(readFileSync(`${there}/.lukasa/memory/deploy.md`, 'utf8'), '- Deploys run at one.\n');
+    // The clone there speaks once a person trusts its address.
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByRole('button', { name: 'Trust…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('AGENTS.md').first().waitFor();
+    await dialog.getByRole('button', { name: 'Trust' }).click();
+    await page.getByText('This project. Trusted').waitFor();
+    await page.getByRole('link', { name: 'In context now' }).click();
+    await page.getByText('Indent with tabs.').waitFor({ state: 'attached' });
+    check(page);
+  },
+
   async hostile() {
     const markup = '<img src=x onerror=alert(1)><script>alert(2)</script>';
     run('create', 'global/markup.md', `---\nname: "${markup}"\ndescription: "<b>bold</b>"\n---\n\n- ${markup}\n- [link](javascript:alert(3))\n`);

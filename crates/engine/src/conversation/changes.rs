@@ -12,7 +12,7 @@ use memory::limits::DELTA_BYTES_MAX;
 use store::{ContextFiles, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use super::record::SegmentRecord;
+use super::record::{MissingFiles, SegmentRecord};
 use super::{Conversation, ConversationState};
 use crate::prefetch::{Prefetch, TakeOutcome};
 use crate::segment::{self, CurrentIndex};
@@ -68,8 +68,7 @@ impl Conversation {
         let context = self.context_within(files, request.bytes_max).await?;
         let room = request.bytes_max.saturating_sub(context.segment.text().len());
         let has_room = context.is_repeated && room >= CHANGES_BYTES_MAX;
-        let changes =
-            if has_room { self.scan_changes_within(room - CHANGES_BYTES_MAX).await } else { None };
+        let changes = if has_room { self.scan_changes_within(files, room).await } else { None };
         Ok((context, changes))
     }
 
@@ -81,7 +80,6 @@ impl Conversation {
         bytes_max: usize,
     ) -> Result<ContextSegment, StoreError> {
         if let Some(record) = self.load_segment_record().await {
-            self.state.lock().note_missing_files(&record, files);
             return Ok(ContextSegment { segment: record.segment, is_repeated: true });
         }
         let segment_number = self.state.lock().persisted.segment;
@@ -106,9 +104,10 @@ impl Conversation {
             version,
             segment: Arc::clone(&segment),
             shown_index: report.shown_index,
-            lacks_project_files: report.lacks_project_files,
+            missing_files: report
+                .lacks_project_files
+                .then(|| MissingFiles { bytes_max, host_loaded: files.host_loaded().to_vec() }),
         };
-        state.note_missing_files(&record, files);
         self.writer.write_segment(&self.id, &record);
         state.segment_record = Some(record);
         Ok(ContextSegment { segment, is_repeated: false })
@@ -127,11 +126,12 @@ impl Conversation {
         self.writer.flush().await;
     }
 
-    /// Starts a background scan for changes since the model was shown the index.
-    pub fn start_change_scan(&self) {
+    /// Starts a background scan for changes since the model was shown the index. `files` are the context files of the
+    /// workspace.
+    pub fn start_change_scan(&self, files: &ContextFiles) {
         let mut state = self.state.lock();
         if state.change_scan.is_none() {
-            let scan = self.scan(&state, usize::MAX);
+            let scan = self.scan(&state, files, usize::MAX);
             state.change_scan = Some(Prefetch::spawn(&CancellationToken::new(), |_| scan));
         }
     }
@@ -151,12 +151,16 @@ impl Conversation {
     }
 
     /// Scans now, and returns the same as [`take_changes`](Self::take_changes).
-    pub async fn scan_changes(&self) -> Option<ContextPart> {
-        self.scan_changes_within(usize::MAX).await
+    pub async fn scan_changes(&self, files: &ContextFiles) -> Option<ContextPart> {
+        self.scan_changes_within(files, usize::MAX).await
     }
 
-    async fn scan_changes_within(&self, files_bytes_max: usize) -> Option<ContextPart> {
-        let pending = self.scan(&self.state.lock(), files_bytes_max);
+    async fn scan_changes_within(
+        &self,
+        files: &ContextFiles,
+        bytes_max: usize,
+    ) -> Option<ContextPart> {
+        let pending = self.scan(&self.state.lock(), files, bytes_max);
         let scan = pending.await?;
         self.take_delta(&mut self.state.lock(), scan)
     }
@@ -168,39 +172,43 @@ impl Conversation {
             .segment_record
             .as_mut()
             .filter(|record| record.segment_number == segment_number)?;
-        let files = scan.project_files.filter(|_| record.lacks_project_files);
+        let files = scan.project_files.filter(|_| record.missing_files.is_some());
         let changes = scan.index.delta(&mut record.shown_index);
         if files.is_none() && changes.is_none() {
             return None;
         }
-        record.lacks_project_files &= files.is_none();
+        record.missing_files.take_if(|_| files.is_some());
         record.version += 1;
         self.writer.write_segment(&self.id, record);
-        let is_complete = !record.lacks_project_files;
-        state.missing_files.take_if(|_| is_complete);
         let texts = files.into_iter().chain(changes.map(|part| part.text));
         let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
         ContextPart::new(PartKind::Delta, texts.join("\n"))
     }
 
-    /// Returns a scan of the memories, and of the project's context files if they are missing. They wait
-    /// if they are larger than `files_bytes_max`. It yields `None` if the model was shown no index, or
-    /// if listing fails.
+    /// Returns a scan of the memories, and of the project's context files if they are missing. Such files
+    /// stay out while all changes together could be larger than `bytes_max`, or than the host accepts at
+    /// once. It yields `None` if the model was shown no index, or if listing fails.
     fn scan(
         &self,
         state: &ConversationState,
-        files_bytes_max: usize,
+        files: &ContextFiles,
+        bytes_max: usize,
     ) -> impl Future<Output = Option<ChangeScan>> + Send + use<> {
         let known = state.segment_record_of(state.persisted.segment).cloned();
         let (reading, memories) = (self.load_newer_record(state), self.memories.clone());
-        let (missing_files, style) = (state.missing_files.clone(), self.imports);
+        let (files, style) = (files.clone(), self.imports);
         async move {
             let record = reading.await.or(known)?;
-            let project_files = match missing_files.filter(|_| record.lacks_project_files) {
-                Some(files) => segment::project_files_text(&files, style).await,
+            let project_files = match &record.missing_files {
+                Some(missing) => {
+                    let room = missing.bytes_max.min(bytes_max).saturating_sub(CHANGES_BYTES_MAX);
+                    let names: Vec<_> = missing.host_loaded.iter().map(String::as_str).collect();
+                    let files = files.without_host_loaded(&names);
+                    let text = segment::project_files_text(&files, style).await;
+                    text.filter(|text| text.len() <= room)
+                }
                 None => None,
             };
-            let project_files = project_files.filter(|text| text.len() <= files_bytes_max);
             match CurrentIndex::new(&memories, &record.shown_index).await {
                 Ok(index) => Some(ChangeScan { segment_record: record, index, project_files }),
                 Err(error) => {
@@ -252,11 +260,6 @@ impl Conversation {
 }
 
 impl ConversationState {
-    /// Keeps the context files if those of the project are to be shown later.
-    fn note_missing_files(&mut self, record: &SegmentRecord, files: &ContextFiles) {
-        self.missing_files = record.lacks_project_files.then(|| files.clone());
-    }
-
     fn segment_record_of(&self, segment: u64) -> Option<&SegmentRecord> {
         self.segment_record.as_ref().filter(|record| record.segment_number == segment)
     }

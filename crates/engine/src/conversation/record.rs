@@ -183,8 +183,17 @@ pub(super) struct SegmentRecord {
     pub(super) segment: Arc<Segment>,
     /// The memories that the model knows from it and from later changes.
     pub(super) shown_index: ShownIndex,
-    /// Whether the model was not shown the project's context files yet, because their machine was out of reach.
-    pub(super) lacks_project_files: bool,
+    /// Set as long as the model was not shown the project's context files, because their machine was out of reach.
+    pub(super) missing_files: Option<MissingFiles>,
+}
+
+/// Context files that are to be shown later, as the host wanted them at the start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct MissingFiles {
+    /// Maximum size in bytes of the text that the host accepts at once.
+    pub(super) bytes_max: usize,
+    /// Names of files that the host itself shows to its model.
+    pub(super) host_loaded: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -193,7 +202,7 @@ struct PersistedSegment {
     /// Path, bytes, nanoseconds since 1970.
     told: Vec<(String, u64, i64)>,
     #[serde(default)]
-    lacks_project_files: bool,
+    missing_files: Option<MissingFiles>,
 }
 
 impl SegmentRecord {
@@ -207,14 +216,14 @@ impl SegmentRecord {
         let written = PersistedSegment {
             parts: parts.map(|part| (part.kind.as_ref().to_owned(), part.text.clone())).collect(),
             told: shown.collect(),
-            lacks_project_files: self.lacks_project_files,
+            missing_files: self.missing_files.clone(),
         };
         serde_json::to_string(&written).expect("numbers and texts become JSON")
     }
 
     /// Decodes a row, or returns `None` if it is corrupt.
     pub(super) fn from_row(row: &SegmentRow, layout: Layout) -> Option<Self> {
-        let PersistedSegment { parts, told, lacks_project_files } = serde_json::from_str(&row.data)
+        let PersistedSegment { parts, told, missing_files } = serde_json::from_str(&row.data)
             .inspect_err(|error| {
                 let id = &row.conversation;
                 tracing::warn!(conversation = id, %error, "error while reading a segment record");
@@ -233,7 +242,7 @@ impl SegmentRecord {
                 parts.into_iter().map(part).collect::<Option<_>>()?,
             )),
             shown_index: ShownIndex::from_parts(shown),
-            lacks_project_files,
+            missing_files,
         })
     }
 }

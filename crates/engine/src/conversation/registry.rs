@@ -115,7 +115,6 @@ impl Conversations {
                 prompt: None,
                 cancelled: CancellationToken::new(),
                 segment_record: None,
-                missing_files: None,
                 change_scan: None,
             }),
             pending: PendingObservations::default(),

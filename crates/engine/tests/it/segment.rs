@@ -195,8 +195,8 @@ impl SegmentFixture {
     }
 }
 
-async fn changes_text(conversation: &Conversation) -> Option<String> {
-    let changes = conversation.scan_changes().await;
+async fn changes_text(desk: &SegmentFixture, conversation: &Conversation) -> Option<String> {
+    let changes = conversation.scan_changes(&desk.files()).await;
     conversation.flush().await;
     changes.map(|part| part.text)
 }
@@ -210,23 +210,23 @@ async fn a_segment_has_the_same_bytes_after_a_restart_and_changes_are_shown_once
     let conversation = desk.conversation().await;
     let (given, again) = desk.context_text(&conversation).await;
     assert!(!again && given.contains("rules") && given.contains("\u{1f980}"), "{given}");
-    assert_eq!(changes_text(&conversation).await, None);
+    assert_eq!(changes_text(&desk, &conversation).await, None);
     desk.apply(create("/memories/global/b.md", "b\n")).await;
     desk.write("app/AGENTS.md", "other rules\n");
 
     let next_life = desk.conversation().await;
     assert_eq!(desk.context_text(&next_life).await, (given.clone(), true));
-    let changes = changes_text(&next_life).await.unwrap();
+    let changes = changes_text(&desk, &next_life).await.unwrap();
     assert!(changes.contains("/memories/global/b.md — \"b\" [new]"), "{changes}");
     assert!(!changes.contains("a.md"), "{changes}");
     // A process that kept the conversation open all the time adopts the new record.
-    assert_eq!(changes_text(&conversation).await, None);
-    assert_eq!(changes_text(&*desk.conversation().await).await, None);
+    assert_eq!(changes_text(&desk, &conversation).await, None);
+    assert_eq!(changes_text(&desk, &*desk.conversation().await).await, None);
 
     next_life.compacted(None);
     let (fresh, again) = desk.context_text(&next_life).await;
     assert!(!again && fresh.contains("other rules") && fresh.contains("b.md"), "{fresh}");
-    assert_eq!(changes_text(&next_life).await, None);
+    assert_eq!(changes_text(&desk, &next_life).await, None);
     assert_eq!(desk.context_text(&*desk.conversation().await).await, (fresh, true));
 }
 
@@ -235,11 +235,11 @@ async fn a_scan_for_changes_never_blocks_a_turn() {
     let desk = SegmentFixture::new();
     let conversation = desk.conversation().await;
     // A model that was given no context gets no changes.
-    assert_eq!(changes_text(&conversation).await, None);
+    assert_eq!(changes_text(&desk, &conversation).await, None);
     desk.context_text(&conversation).await;
     desk.apply(create("/memories/global/b.md", "b\n")).await;
     assert_eq!(conversation.take_changes(), None, "no scan was started");
-    conversation.start_change_scan();
+    conversation.start_change_scan(&desk.files());
     assert_eq!(conversation.take_changes(), None, "it did not run yet");
     let mut changes = None;
     while changes.is_none() {
@@ -247,12 +247,12 @@ async fn a_scan_for_changes_never_blocks_a_turn() {
         changes = conversation.take_changes();
     }
     assert!(changes.unwrap().text.contains("b.md — \"b\" [new]"));
-    assert_eq!(changes_text(&conversation).await, None);
+    assert_eq!(changes_text(&desk, &conversation).await, None);
     // A scan belongs to its segment.
     desk.apply(create("/memories/global/c.md", "c\n")).await;
-    conversation.start_change_scan();
+    conversation.start_change_scan(&desk.files());
     conversation.compacted(None);
-    assert_eq!(changes_text(&conversation).await, None);
+    assert_eq!(changes_text(&desk, &conversation).await, None);
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_new_segment_starts_only_if_the_current_one_was_given() {
     assert!(!desk.context_text(&elsewhere).await.1);
     // The process that kept it open adopts the new segment.
     desk.apply(create("/memories/global/a.md", "a\n")).await;
-    assert!(changes_text(&conversation).await.is_some());
+    assert!(changes_text(&desk, &conversation).await.is_some());
     assert_eq!(conversation.counts().1, 1);
 }
 

@@ -197,7 +197,8 @@ async fn prompt(
     let recalled = conversation.prompt(&text, event_id.as_deref(), &cancelled);
     // Taken before the scan starts, so that no change is reported twice: the scan covers later ones.
     let changes = conversation.take_changes();
-    conversation.start_change_scan();
+    let workspace = daemon.trusted_workspace(Some(conversation.workspace()))?;
+    conversation.start_change_scan(&daemon.context_files(workspace, &headers, None));
     Ok(Json(update_to_wire(recalled, changes)))
 }
 

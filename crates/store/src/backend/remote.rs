@@ -29,7 +29,6 @@ use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 pub(crate) use self::context::RemoteContext;
 pub use self::far_side::serve;
@@ -59,11 +58,18 @@ pub struct RemoteBackend {
     /// The folder in the checkout, as the far side names it.
     folder: Vec<u8>,
     place: KnownPlace,
-    /// The root on the last connection, or the reason why it is not used there.
-    opened: tokio::sync::Mutex<Option<(u64, Result<Target, String>)>>,
+    opened: tokio::sync::Mutex<Option<OpenedRoot>>,
     /// The lock that this process holds, and its connection.
     locked: Arc<Mutex<Option<(u64, Target)>>>,
     known: Arc<KnownRoot>,
+}
+
+/// The root on the last connection.
+#[derive(Debug)]
+struct OpenedRoot {
+    target: Target,
+    /// Its identity, until it was compared with the kept one.
+    unchecked: Option<String>,
 }
 
 /// A root on a connection.
@@ -108,23 +114,21 @@ impl RemoteBackend {
         }
         let mut opened = self.opened.lock().await;
         let session = self.link.session().await?;
-        match &*opened {
-            Some((number, target)) if *number == session.number => {
-                return target.clone().map_err(BackendError::Unreachable);
-            }
-            _ => {}
-        }
-        let root = session.new_root();
-        let reply = session.call(root, Operation::Open { folder: self.folder.clone() }).await?;
-        let Reply::Opened { place } = reply else { return Err(wire::Malformed.into()) };
         let number = session.number;
-        let target = match self.place.check(&place).await {
-            Ok(()) => Ok(Target { session, root }),
-            Err(BackendError::Unreachable(reason)) => Err(reason),
-            Err(error) => return Err(error),
-        };
-        *opened = Some((number, target.clone()));
-        target.map_err(BackendError::Unreachable)
+        if opened.as_ref().is_none_or(|opened| opened.target.session.number != number) {
+            let root = session.new_root();
+            let folder = self.folder.clone();
+            let reply = session.call(root, Operation::Open { folder }).await?;
+            let Reply::Opened { place } = reply else { return Err(wire::Malformed.into()) };
+            *opened = Some(OpenedRoot { target: Target { session, root }, unchecked: Some(place) });
+        }
+        let opened = opened.as_mut().expect("the root was opened");
+        if let Some(place) = &opened.unchecked {
+            // A refused identity may be the known one once a person agreed.
+            self.place.check(place).await?;
+            opened.unchecked = None;
+        }
+        Ok(opened.target.clone())
     }
 
     /// Lets the far side report changes of the root on this connection.
@@ -148,7 +152,10 @@ impl RemoteBackend {
     /// Carries out a step of a write and waits for its result.
     async fn write(&self, step: WriteStep) -> Result<(), BackendError> {
         self.known.written();
-        match self.call(Operation::Write(step)).await? {
+        let reply = self.call(Operation::Write(step)).await;
+        // Another task may have asked before the step was sent.
+        self.known.written();
+        match reply? {
             Reply::Done => Ok(()),
             _ => Err(wire::Malformed.into()),
         }
@@ -160,7 +167,7 @@ impl RemoteBackend {
         max: usize,
     ) -> Result<Vec<Result<FileRead, BackendError>>, BackendError> {
         let operation = Operation::Read { paths: path_texts(paths), max: wire::number(max) };
-        let requested = (self.known.epoch(), Instant::now());
+        let asked = self.known.ask();
         match self.call(operation).await? {
             Reply::Read(reads) if reads.0.len() == paths.len() => {
                 let read = |read: Result<wire::WireRead, wire::Failure>| Ok(read?.check(max)?);
@@ -169,7 +176,7 @@ impl RemoteBackend {
                 let stamps = paths.iter().zip(&reads);
                 let stamps =
                     stamps.filter_map(|(path, read)| Some((path, read.as_ref().ok()?.stat.stamp)));
-                self.known.add_stamps(requested, stamps);
+                self.known.add_stamps(asked, stamps);
                 Ok(reads)
             }
             _ => Err(wire::Malformed.into()),
@@ -203,7 +210,7 @@ impl Backend for RemoteBackend {
         {
             return Ok(list);
         }
-        let (epoch, requested_at) = (self.known.epoch(), Instant::now());
+        let asked = self.known.ask();
         let known = self.known.last_list(session.number);
         let operation = Operation::List {
             walked: freshness == Freshness::Walked,
@@ -237,7 +244,7 @@ impl Backend for RemoteBackend {
             _ => return Err(wire::Malformed.into()),
         };
         let session = session.number;
-        let known = KnownList { session, epoch, requested_at, number, list: Arc::clone(&list) };
+        let known = KnownList { session, asked, number, list: Arc::clone(&list) };
         self.known.set_list(known);
         Ok(list)
     }
@@ -261,7 +268,7 @@ impl Backend for RemoteBackend {
         if is_locked && let Some(KnownKind(kind)) = self.known.kind(path) {
             return Ok(kind);
         }
-        let epoch = self.known.epoch();
+        let asked = self.known.ask();
         let question = self.call(Operation::Kind(path.as_str().to_owned()));
         let reply = if is_locked {
             // A write mostly needs the names and their number, too. A failure is reported when it asks for them.
@@ -273,7 +280,7 @@ impl Backend for RemoteBackend {
         let Reply::Kind(kind) = reply? else { return Err(wire::Malformed.into()) };
         let kind = kind.map(FileKind::from);
         if is_locked {
-            self.known.set_kind(epoch, path, KnownKind(kind));
+            self.known.set_kind(asked, path, KnownKind(kind));
         }
         Ok(kind)
     }
@@ -396,10 +403,10 @@ impl Backend for RemoteBackend {
                 return Some(target.generation(known.count?));
             }
         }
-        let epoch = self.known.epoch();
+        let asked = self.known.ask();
         let reply = target.session.call(target.root, Operation::WriteCount).await;
         let Ok(Reply::WriteCount(count)) = reply else { return None };
-        self.known.set_writes(epoch, KnownWrites { session, count });
+        self.known.set_writes(asked, KnownWrites { session, count });
         Some(target.generation(count?))
     }
 
@@ -468,7 +475,9 @@ impl Staged for RemoteStaged {
             expect: wire::expectation(expect),
         };
         self.known.written();
-        match session.call(root, Operation::Write(step)).await? {
+        let reply = session.call(root, Operation::Write(step)).await;
+        self.known.written();
+        match reply? {
             Reply::Done => Ok(()),
             _ => Err(wire::Malformed.into()),
         }

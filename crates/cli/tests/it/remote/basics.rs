@@ -99,7 +99,8 @@ fn a_person_is_asked_whether_to_install_the_program_there() {
     let open = || {
         let line = format!("lukasa --project {ADDRESS} ls");
         let mut session = TerminalSession::begin(in_terminal(&setup.place, &line));
-        session.wait_for("Install it now? [y/N] ");
+        session.wait_for("Install it now?");
+        session.wait_for("[y/N] ");
         session
     };
     let mut session = open();

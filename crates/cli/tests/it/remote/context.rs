@@ -44,12 +44,43 @@ fn context_files_there_are_shown_once_a_person_trusts_the_folder() {
     ] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
+    // Words of any length after an at sign are no reason to show nothing.
+    let long = "x".repeat(9_000);
+    let text = format!("Indent with tabs. @data:{long} @https://{long}\n");
+    setup.write_there("AGENTS.md", &text);
+    assert!(context(&["--project", &desk]).contains("Indent with tabs"));
     let home = setup.server.home().display().to_string();
     assert!(!shown.contains("outside text") && !shown.contains(&home), "{shown}");
     // They are edited on that machine.
     let refused = setup.fails(&["save", "--scope", "project", "Indent with spaces"]);
     assert!(refused.contains("edit them there"), "{refused}");
     assert!(!setup.place.checkout().join("AGENTS.md").exists());
+}
+
+#[test]
+fn a_link_in_a_checkout_widens_no_trust() {
+    let setup = RemoteSetup::installed();
+    setup.write_there("AGENTS.md", "Indent with tabs.\n");
+    setup.write_there("docs/AGENTS.md", "Names are plain words.\n");
+    let docs = format!("{ADDRESS}/docs");
+    setup.place.run_ok(&["--project", &docs, "trust", "--yes"]);
+    let context = |address: &str| setup.place.run_ok(&["--project", address, "context"]);
+    assert!(context(&docs).contains("Names are plain words"));
+    let folder = setup.server.home().join("shop/docs");
+    fs::rename(&folder, setup.server.home().join("shop/old")).unwrap();
+    for target in [".", "..", "/"] {
+        symlink(target, &folder).unwrap();
+        for address in [ADDRESS, &docs] {
+            let shown = setup.place.run(&["--project", address, "context"]).stdout;
+            assert!(!shown.contains("Indent with tabs"), "{target}: {shown}");
+        }
+        fs::remove_file(&folder).unwrap();
+    }
+    // A link above the checkout is one of a person.
+    symlink("shop", setup.server.home().join("store")).unwrap();
+    let store = ADDRESS.replace("shop", "store");
+    setup.place.run_ok(&["--project", &store, "trust", "--yes"]);
+    assert!(context(&store).contains("Indent with tabs"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use testkit::eventually;
 
 use super::setup::{ADDRESS, RemoteSetup, write_settings};
 use crate::daemon::{Daemon, HttpResponse};
+use crate::page::play_in;
 use crate::served::{McpServerProcess, ToolAnswer};
 
 pub(super) fn start_daemon(setup: &RemoteSetup) -> Daemon {
@@ -87,7 +88,7 @@ fn a_daemon_serves_a_remote_project_by_http() {
 }
 
 #[test]
-fn a_change_there_is_an_event_here_although_nobody_asks() {
+fn a_change_there_is_an_event_here_without_a_question() {
     let setup = RemoteSetup::installed();
     let daemon = start_daemon(&setup);
     done(&daemon.get("/v1/memories"));
@@ -102,7 +103,15 @@ fn a_change_there_is_an_event_here_although_nobody_asks() {
 }
 
 #[test]
-fn the_page_shows_and_changes_a_remote_project() {
+fn a_person_curates_a_remote_project_in_a_browser() {
+    let setup = RemoteSetup::installed();
+    let there = setup.server.home().join("shop");
+    let variables = [("LUKASA_PROJECT", ADDRESS.as_ref()), ("LUKASA_TEST_THERE", there.as_ref())];
+    play_in(&setup.place, "remote", &variables);
+}
+
+#[test]
+fn the_routes_of_the_page_show_and_change_a_remote_project() {
     let setup = RemoteSetup::installed();
     let daemon = start_daemon(&setup);
     let ticket = done(&daemon.post("/ui/tickets", &json!({})))["ticket"].clone();

@@ -1,8 +1,10 @@
 //! The far side: serves the project folders of this machine to one client, over standard streams.
 //!
 //! Calls that read run at the same time. The steps of a write run in the order in which they arrive, so that the client
-//! can send several without waiting for each. A call that reads runs after the steps that arrived before it. At the end of the input the steps that arrived are completed. Then
-//! staged bytes are discarded and locks released, as at the end of a local process.
+//! can send several without waiting for each. A call that reads runs after the steps that arrived before it.
+//!
+//! At the end of the input the steps that arrived are completed. Then staged bytes are discarded and locks released, as
+//! at the end of a local process.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -35,7 +37,7 @@ use crate::backend::{
     Backend, BackendError, Extent, FileList, Freshness, IsReferenced, ListVersion, RootLock,
     Staged, Stamp,
 };
-use crate::binding::{BaseFolders, RootFiles, project_root_spec};
+use crate::binding::{BaseFolders, Checkout, RootFiles, project_root_spec};
 use crate::caller::Caller;
 use crate::context_files::load::{LoadLimits, relative_path};
 use crate::context_files::{ContextCache, ContextFiles, ContextSettings};
@@ -153,7 +155,8 @@ struct ServedRoot {
     /// Number of write steps that arrived, and that were carried out.
     arrived: u64,
     done: watch::Receiver<u64>,
-    is_followed: bool,
+    /// Whether its changes are watched already, if the client asked for that.
+    following: Option<watch::Receiver<bool>>,
 }
 
 /// A step for the writer of a root.
@@ -198,16 +201,7 @@ impl FarSide {
             return send(&replies, FromFar::Reply { number, result }).await;
         }
         if let Operation::LoadContext(request) = operation {
-            let (folders, home) = (self.folders.clone(), self.home.clone());
-            let (cache, reads) = (Arc::clone(&self.context_cache), Arc::clone(&self.reads));
-            self.calls.spawn(async move {
-                let _permit = reads.acquire_owned().await;
-                let load = move || load_context(request, folders, &home, cache);
-                let result = tokio::task::spawn_blocking(load).await;
-                let result = result.unwrap_or(Err(Failure::Io(None)));
-                send(&replies, FromFar::Reply { number, result }).await;
-            });
-            return;
+            return self.start_context_load(number, request);
         }
         let Some(served) = self.roots.get_mut(&root) else {
             return send(&replies, FromFar::Reply { number, result: Err(Failure::Malformed) })
@@ -242,16 +236,28 @@ impl FarSide {
                 });
             }
             Operation::Follow => {
-                if !std::mem::replace(&mut served.is_followed, true) {
-                    let follower = Follower::start(root, backend, self.folders.locks_folder());
-                    self.calls.spawn(follower.await.run(replies.clone()));
+                if served.following.is_none() {
+                    let (started, following) = watch::channel(false);
+                    served.following = Some(following);
+                    let locks = self.folders.locks_folder();
+                    self.calls.spawn(Follower::follow(
+                        root,
+                        backend,
+                        locks,
+                        (started, replies.clone()),
+                    ));
                 }
                 send(&replies, FromFar::Reply { number, result: Ok(Reply::Done) }).await;
             }
             operation => {
                 let (reads, arrived) = (Arc::clone(&self.reads), served.arrived);
                 let mut done = served.done.clone();
+                let following = served.following.clone();
                 self.calls.spawn(async move {
+                    // A change after this answer is reported.
+                    if let Some(mut following) = following {
+                        drop(following.wait_for(|started| *started).await);
+                    }
                     // The writer, and the semaphore, end only with the input.
                     drop(done.wait_for(|done| *done >= arrived).await);
                     let _permit = reads.acquire_owned().await;
@@ -260,6 +266,19 @@ impl FarSide {
                 });
             }
         }
+    }
+
+    fn start_context_load(&mut self, number: u64, request: ContextRequest) {
+        let (folders, home) = (self.folders.clone(), self.home.clone());
+        let (cache, reads) = (Arc::clone(&self.context_cache), Arc::clone(&self.reads));
+        let replies = self.replies.clone();
+        self.calls.spawn(async move {
+            let _permit = reads.acquire_owned().await;
+            let load = move || load_context(request, folders, &home, cache);
+            let result = tokio::task::spawn_blocking(load).await;
+            let result = result.unwrap_or(Err(Failure::Io(None)));
+            send(&replies, FromFar::Reply { number, result }).await;
+        });
     }
 
     async fn open(&mut self, root: u32, folder: Vec<u8>) -> Result<Reply, Failure> {
@@ -287,8 +306,7 @@ impl FarSide {
             done: done_sender,
         };
         self.writers.spawn(writer.run(queue));
-        self.roots
-            .insert(root, ServedRoot { backend, steps, arrived: 0, done, is_followed: false });
+        self.roots.insert(root, ServedRoot { backend, steps, arrived: 0, done, following: None });
         Ok(Reply::Opened { place })
     }
 }
@@ -298,6 +316,21 @@ fn folder_at(named: Vec<u8>, home: &Path) -> Option<PathBuf> {
     let named = PathBuf::from(OsString::from_vec(named));
     let folder = named.strip_prefix("~").map_or(named.clone(), |below| home.join(below));
     folder.is_absolute().then_some(folder)
+}
+
+/// Returns the real path of a trusted folder. Links above a checkout are those of a person. In a checkout a pull may
+/// replace a folder by a link to any other one, so there none is followed.
+fn trusted_folder(folder: &Path) -> Option<PathBuf> {
+    let mut real = PathBuf::from("/");
+    for name in folder.components().skip(1) {
+        let next = host_fs::real_path(&real.join(name)).ok()?;
+        if next != real.join(name) && Checkout::find(&real).is_some() {
+            return None;
+        }
+        real = next;
+    }
+    // As here, the folder of everything cannot be trusted.
+    real.parent().is_some().then_some(real)
 }
 
 /// Loads the context files of a project. Blocks on the disk.
@@ -320,11 +353,9 @@ fn load_context(
         home: Some(home.to_owned()),
         ..ContextSettings::new(home.to_owned())
     };
-    let trusted = request.trusted.into_iter().filter_map(|folder| {
-        let folder = folder_at(folder, home)?;
-        Some(host_fs::real_path(&folder).unwrap_or(folder))
-    });
-    let trusted: Vec<_> = trusted.collect();
+    let trusted = request.trusted.into_iter();
+    let trusted: Vec<_> =
+        trusted.filter_map(|folder| trusted_folder(&folder_at(folder, home)?)).collect();
     let host_loaded: Vec<_> = request.host_loaded.iter().map(String::as_str).collect();
     let caller = Caller::person("remote");
     let files =
@@ -425,6 +456,7 @@ async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Fai
 struct Follower {
     root: u32,
     backend: LocalBackend,
+    locks: PathBuf,
     watcher: FolderWatcher,
     woken: mpsc::Receiver<()>,
 }
@@ -433,14 +465,25 @@ struct Follower {
 const NOTICE_SETTLE: Duration = Duration::from_millis(20);
 
 impl Follower {
-    /// Starts to watch a root and its lock. Each later change is reported.
+    /// Watches a root and its lock, and reports changes. Notes when it has started: each later change is reported.
+    async fn follow(
+        root: u32,
+        backend: LocalBackend,
+        locks: PathBuf,
+        (started, replies): (watch::Sender<bool>, mpsc::Sender<FromFar>),
+    ) {
+        let follower = Self::start(root, backend, locks).await;
+        started.send_replace(true);
+        follower.run(replies).await;
+    }
+
     async fn start(root: u32, backend: LocalBackend, locks: PathBuf) -> Self {
         let (mut watcher, woken) = FolderWatcher::start();
         watcher.watch(&locks, RecursiveMode::NonRecursive);
         watcher.watch_root(&backend).await;
         // The second list of a process is the first one that the next can equal.
         drop(backend.list(Freshness::Observed).await);
-        Self { root, backend, watcher, woken }
+        Self { root, backend, locks, watcher, woken }
     }
 
     async fn run(mut self, replies: mpsc::Sender<FromFar>) {
@@ -459,6 +502,8 @@ impl Follower {
             }
             tokio::time::sleep(NOTICE_SETTLE).await;
             while self.woken.try_recv().is_ok() {}
+            // Both may be created later.
+            self.watcher.watch(&self.locks, RecursiveMode::NonRecursive);
             self.watcher.watch_root(&self.backend).await;
         }
     }

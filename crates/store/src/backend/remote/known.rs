@@ -35,6 +35,11 @@ struct KnownState {
     /// Grows with each notice, and with each write of this process. What was requested at an earlier epoch may be
     /// outdated.
     epoch: u64,
+    /// Number of lists that were kept, and of notices. An answer to an older question may be older than they are.
+    lists: u64,
+    notices: u64,
+    /// The connection and the numbers of the last notice.
+    noticed: Option<(u64, u64, Option<u64>)>,
     list: Option<KnownList>,
     writes: Option<KnownWrites>,
     /// The kinds of paths that the holder of the lock asked for in this epoch.
@@ -57,11 +62,18 @@ impl KnownState {
 pub(super) struct KnownList {
     /// The connection on which it was requested.
     pub(super) session: u64,
-    /// The epoch in which it was requested, and the time.
-    pub(super) epoch: u64,
-    pub(super) requested_at: Instant,
+    pub(super) asked: AskedAt,
     pub(super) number: u64,
     pub(super) list: Arc<FileList>,
+}
+
+/// The state in which a question was asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AskedAt {
+    epoch: u64,
+    lists: u64,
+    notices: u64,
+    time: Instant,
 }
 
 /// The number of writes, as the far side counts them; `None` during a write.
@@ -101,9 +113,11 @@ impl KnownRoot {
         is_new
     }
 
-    /// Returns the epoch, to be read before a request.
-    pub(super) fn epoch(&self) -> u64 {
-        self.state.lock().epoch
+    /// Returns the present state, to be read before a question is sent.
+    pub(super) fn ask(&self) -> AskedAt {
+        let state = self.state.lock();
+        let KnownState { epoch, lists, notices, .. } = *state;
+        AskedAt { epoch, lists, notices, time: Instant::now() }
     }
 
     /// Notes a step of a write of this process, or the start or end of its lock.
@@ -126,7 +140,7 @@ impl KnownRoot {
     pub(super) fn current_list(&self, session: u64) -> Option<Arc<FileList>> {
         let state = self.state.lock();
         let is_current =
-            |known: &&KnownList| known.session == session && known.epoch == state.epoch;
+            |known: &&KnownList| known.session == session && known.asked.epoch == state.epoch;
         state.list.as_ref().filter(is_current).map(|known| Arc::clone(&known.list))
     }
 
@@ -135,25 +149,31 @@ impl KnownRoot {
         self.state.lock().writes.filter(|known| known.session == session)
     }
 
-    /// Returns the kind of the thing at a path, for the holder of the lock.
+    /// Returns the kind of the thing at a path, as it was asked for since this process holds the lock.
     pub(super) fn kind(&self, path: &RelativePath) -> Option<KnownKind> {
         self.state.lock().kinds.get(path).copied()
     }
 
     pub(super) fn set_list(&self, known: KnownList) {
-        self.state.lock().list = Some(known);
+        let mut state = self.state.lock();
+        if state.lists != known.asked.lists {
+            // Another list came meanwhile. It is unknown which one is newer, so neither counts as current.
+            state.start_epoch();
+        }
+        state.lists += 1;
+        state.list = Some(known);
     }
 
-    pub(super) fn set_writes(&self, epoch: u64, known: KnownWrites) {
+    pub(super) fn set_writes(&self, asked: AskedAt, known: KnownWrites) {
         let mut state = self.state.lock();
-        if state.epoch == epoch {
+        if state.epoch == asked.epoch && state.notices == asked.notices {
             state.writes = Some(known);
         }
     }
 
-    pub(super) fn set_kind(&self, epoch: u64, path: &RelativePath, kind: KnownKind) {
+    pub(super) fn set_kind(&self, asked: AskedAt, path: &RelativePath, kind: KnownKind) {
         let mut state = self.state.lock();
-        if state.epoch == epoch && state.kinds.len() < KNOWN_KINDS_MAX {
+        if state.epoch == asked.epoch && state.kinds.len() < KNOWN_KINDS_MAX {
             state.kinds.insert(path.clone(), kind);
         }
     }
@@ -161,17 +181,17 @@ impl KnownRoot {
     /// Notes the stamps of files that were read.
     pub(super) fn add_stamps<'p>(
         &self,
-        (epoch, requested_at): (u64, Instant),
+        asked: AskedAt,
         stamps: impl Iterator<Item = (&'p RelativePath, Stamp)>,
     ) {
         let mut state = self.state.lock();
-        if state.epoch != epoch {
+        if state.epoch != asked.epoch {
             return;
         }
         if state.stamps.len() >= KNOWN_STAMPS_MAX {
             state.stamps.clear();
         }
-        state.stamps.extend(stamps.map(|(path, stamp)| (path.clone(), (requested_at, stamp))));
+        state.stamps.extend(stamps.map(|(path, stamp)| (path.clone(), (asked.time, stamp))));
     }
 
     /// Returns the stamps of files that were read or listed within the last second, if all are known.
@@ -179,7 +199,8 @@ impl KnownRoot {
         let state = self.state.lock();
         let is_recent = |requested_at: Instant| requested_at.elapsed() < RECENT_AGE_MAX;
         let list = state.list.as_ref();
-        let list = list.filter(|list| list.epoch == state.epoch && is_recent(list.requested_at));
+        let list =
+            list.filter(|list| list.asked.epoch == state.epoch && is_recent(list.asked.time));
         let stamp = |path| {
             let read = state.stamps.get(path).filter(|(requested_at, _)| is_recent(*requested_at));
             let listed = || Some(list?.list.file(path)?.stat.stamp);
@@ -194,12 +215,18 @@ impl KnownRoot {
         let is_list = |known: &KnownList| known.session == session && known.number == list;
         let is_count = |known: KnownWrites| known.session == session && known.count == writes;
         // A notice about a write of this process mostly arrives after its effect was requested.
-        if state.list.as_ref().is_some_and(is_list) && state.writes.is_none_or(is_count) {
-            return;
+        let is_known =
+            state.list.as_ref().is_some_and(is_list) && state.writes.is_none_or(is_count);
+        let is_new =
+            state.noticed.replace((session, list, writes)) != Some((session, list, writes));
+        state.notices += 1;
+        if !is_known {
+            state.start_epoch();
         }
-        state.start_epoch();
         drop(state);
-        self.notify();
+        if is_new {
+            self.notify();
+        }
     }
 
     /// Notes that the connection ended.

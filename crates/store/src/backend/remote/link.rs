@@ -157,10 +157,15 @@ impl Link {
                 );
                 Err(ConnectError { reason, lacks_program: true })
             }
+            // What is not understood was ended by this side, so its end has no reason of its own.
+            Err(error @ GreetingError::Unknown) => {
+                let host = self.connect.host();
+                let reason =
+                    format!("`{host}` cannot be used: {error}; run `lukasa remote install {host}`");
+                Err(ConnectError { reason, lacks_program: true })
+            }
             Err(error) => {
-                // What is not understood was ended by this side, so its end has no reason of its own.
-                let is_understood = !matches!(error, GreetingError::Unknown);
-                let known = if is_understood { self.connect.ending().await } else { None };
+                let known = self.connect.ending().await;
                 let unknown = || format!("`{}` cannot be used: {error}", self.connect.host());
                 Err(known.unwrap_or_else(|| ConnectError::unusable(unknown())))
             }

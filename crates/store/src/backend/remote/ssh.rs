@@ -144,7 +144,7 @@ impl Connect for SshConnect {
         let ended = tokio::time::timeout(2 * END_WAIT, status.wait_for(Option::is_some));
         let code = ended.await.ok()?.ok()?.as_ref()?.code();
         let stderr = String::from_utf8_lossy(&stderr.lock()).into_owned();
-        tracing::warn!(host = %self.host, code, stderr = stderr.trim(), "ssh ended");
+        tracing::info!(host = %self.host, code, stderr = stderr.trim(), "ssh ended");
         let lacks_program = matches!(code, Some(2 | 126 | 127));
         Some(ConnectError { reason: ssh_failure(&self.host.name, code, &stderr), lacks_program })
     }

@@ -78,12 +78,14 @@ impl WireContext {
         for (source, origin) in set.sources.into_iter().zip(set.origins) {
             let imports = source.imports.into_iter().map(WireImport::new);
             sources.push(WireSource {
-                path: shown(&origin.path),
+                path: cut_path(shown(&origin.path)),
                 text: source.text.as_ref().to_owned(),
                 parent: origin.parent.map(number),
                 imports: Bounded(imports.collect::<Result<_, _>>()?),
             });
         }
+        // A path as it is written may have any length.
+        let shown = |path: &Path| cut_path(shown(path));
         let skipped = set.skipped.into_iter().take(SKIPPED_FILES_MAX).map(|skipped| WireSkipped {
             path: shown(&skipped.path),
             parent: skipped.parent.as_deref().map(&shown),
@@ -158,7 +160,7 @@ impl WireImport {
             }
         };
         let (start, end) = (number(import.range.start), number(import.range.end));
-        Ok(Self { start, end, path: import.path, outcome })
+        Ok(Self { start, end, path: cut_path(import.path), outcome })
     }
 
     /// Checks an import of a text that begins at `after` or later.
@@ -179,6 +181,12 @@ impl WireImport {
         };
         Ok(ResolvedImport { range, path: check_path(self.path)?, resolution })
     }
+}
+
+/// Cuts a path to the length that may be sent.
+fn cut_path(mut path: String) -> String {
+    path.truncate(path.floor_char_boundary(SHOWN_PATH_BYTES_MAX));
+    path
 }
 
 /// Checks a path for its length. It is shown, and escaped there, and names no file here.
