@@ -10,6 +10,8 @@ export const { AxeBuilder } = require('@axe-core/playwright');
 
 const lukasa = process.env.LUKASA_TEST_PROGRAM;
 const cwd = process.env.LUKASA_TEST_CHECKOUT;
+// A project on another machine, instead of the checkout.
+const project = process.env.LUKASA_TEST_PROJECT;
 const TOKEN = 'a-token-for-tests-only';
 
 /** Runs a command and returns what it prints. */
@@ -20,7 +22,7 @@ export function run(...args) {
 export class Daemon {
   static async start(port = 0) {
     const daemon = new Daemon();
-    daemon.child = spawn(lukasa, ['serve', '--port', String(port), '--json'], { cwd, env: { ...process.env, LUKASA_TOKEN: TOKEN }, stdio: ['ignore', 'pipe', 'inherit'] });
+    daemon.child = spawn(lukasa, ['serve', '--port', String(port), '--json', ...(project ? ['--workspace', project] : [])], { cwd, env: { ...process.env, LUKASA_TOKEN: TOKEN }, stdio: ['ignore', 'pipe', 'inherit'] });
     process.on('exit', () => daemon.child.kill('SIGKILL'));
     const lines = createInterface({ input: daemon.child.stdout });
     daemon.url = await new Promise((resolve) => lines.once('line', (line) => resolve(JSON.parse(line).url)));

@@ -201,12 +201,13 @@ impl Backend for RemoteBackend {
 
     async fn list(&self, freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
         let target = self.target().await?;
-        if freshness == Freshness::Noticed && !self.is_locked() || self.known.is_watched() {
+        let is_locked = self.is_locked();
+        if freshness == Freshness::Noticed && !is_locked || self.known.is_watched() {
             self.follow(&target)?;
         }
         let Target { session, root } = target;
         if freshness == Freshness::Noticed
-            && let Some(list) = self.known.current_list(session.number)
+            && let Some(list) = self.known.current_list(session.number, is_locked)
         {
             return Ok(list);
         }
@@ -253,7 +254,7 @@ impl Backend for RemoteBackend {
         // Before a write, the list was requested along with the kind of its path.
         let target = self.target().await?;
         if self.is_locked()
-            && let Some(list) = self.known.current_list(target.session.number)
+            && let Some(list) = self.known.current_list(target.session.number, true)
         {
             return Ok(list.files_total);
         }
@@ -374,7 +375,7 @@ impl Backend for RemoteBackend {
             return Err(wire::Malformed.into());
         };
         *self.locked.lock() = Some((lock.number, target.clone()));
-        self.known.written();
+        self.known.locked();
         Ok(Box::new(RemoteLock {
             generation: target.generation(generation),
             target,
@@ -384,6 +385,7 @@ impl Backend for RemoteBackend {
             completed: wire::completed(completed),
             interrupted,
             restarted,
+            has_written: false,
         }))
     }
 
@@ -505,6 +507,7 @@ struct RemoteLock {
     completed: Option<ChangeId>,
     interrupted: bool,
     restarted: bool,
+    has_written: bool,
 }
 
 #[async_trait]
@@ -532,6 +535,7 @@ impl RootLock for RemoteLock {
 
     async fn begin(&mut self) -> Result<(), BackendError> {
         self.known.begun();
+        self.has_written = true;
         let step = WriteStep::Begin { lock: self.lock.number };
         self.target.session.send(self.target.root, step)?;
         self.generation = self.generation.wrapping_add(1);
@@ -551,8 +555,10 @@ impl RootLock for RemoteLock {
 
 impl Drop for RemoteLock {
     fn drop(&mut self) {
-        // The end of a write is read with the release of the lock.
-        self.known.written();
+        if self.has_written {
+            // The end of a write is read with the release of the lock.
+            self.known.written();
+        }
         let mut locked = self.locked.lock();
         let session = self.target.session.number;
         let is_own = |(number, target): &mut (u64, Target)| {

@@ -106,7 +106,8 @@ fn a_change_there_is_an_event_here_without_a_question() {
 fn a_person_curates_a_remote_project_in_a_browser() {
     let setup = RemoteSetup::installed();
     let there = setup.server.home().join("shop");
-    let variables = [("LUKASA_PROJECT", ADDRESS.as_ref()), ("LUKASA_TEST_THERE", there.as_ref())];
+    let variables =
+        [("LUKASA_TEST_PROJECT", ADDRESS.as_ref()), ("LUKASA_TEST_THERE", there.as_ref())];
     play_in(&setup.place, "remote", &variables);
 }
 

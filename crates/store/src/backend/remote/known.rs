@@ -38,6 +38,9 @@ struct KnownState {
     /// Number of lists that were kept, and of notices. An answer to an older question may be older than they are.
     lists: u64,
     notices: u64,
+    /// Number of times that this process acquired the lock, and of the steps of its writes.
+    locks: u64,
+    steps: u64,
     /// The connection and the numbers of the last notice.
     noticed: Option<(u64, u64, Option<u64>)>,
     list: Option<KnownList>,
@@ -73,6 +76,8 @@ pub(super) struct AskedAt {
     epoch: u64,
     lists: u64,
     notices: u64,
+    locks: u64,
+    steps: u64,
     time: Instant,
 }
 
@@ -116,18 +121,29 @@ impl KnownRoot {
     /// Returns the present state, to be read before a question is sent.
     pub(super) fn ask(&self) -> AskedAt {
         let state = self.state.lock();
-        let KnownState { epoch, lists, notices, .. } = *state;
-        AskedAt { epoch, lists, notices, time: Instant::now() }
+        let KnownState { epoch, lists, notices, locks, steps, .. } = *state;
+        AskedAt { epoch, lists, notices, locks, steps, time: Instant::now() }
     }
 
-    /// Notes a step of a write of this process, or the start or end of its lock.
+    /// Notes that this process acquired the lock. Its holder asks again: what was known may be as old as a notice.
+    pub(super) fn locked(&self) {
+        let mut state = self.state.lock();
+        state.locks += 1;
+        state.kinds.clear();
+    }
+
+    /// Notes a step of a write of this process.
     pub(super) fn written(&self) {
-        self.state.lock().start_epoch();
+        let mut state = self.state.lock();
+        state.steps += 1;
+        state.start_epoch();
     }
 
     /// Notes that a write of this process begins. The files are as they were.
     pub(super) fn begun(&self) {
-        self.state.lock().writes = None;
+        let mut state = self.state.lock();
+        state.steps += 1;
+        state.writes = None;
     }
 
     /// Returns the last list that was requested on a connection, current or not.
@@ -135,12 +151,15 @@ impl KnownRoot {
         self.state.lock().list.clone().filter(|known| known.session == session)
     }
 
-    /// Returns the list, if neither a notice nor a write of this process says that it may have changed. Without notices,
-    /// only the holder of the lock may use it.
-    pub(super) fn current_list(&self, session: u64) -> Option<Arc<FileList>> {
+    /// Returns the list, if neither a notice nor a write of this process says that it may have changed. For the holder of the
+    /// lock it must have been asked for since the lock was acquired.
+    pub(super) fn current_list(&self, session: u64, is_locked: bool) -> Option<Arc<FileList>> {
         let state = self.state.lock();
-        let is_current =
-            |known: &&KnownList| known.session == session && known.asked.epoch == state.epoch;
+        let is_current = |known: &&KnownList| {
+            known.session == session
+                && known.asked.epoch == state.epoch
+                && (!is_locked || known.asked.locks == state.locks)
+        };
         state.list.as_ref().filter(is_current).map(|known| Arc::clone(&known.list))
     }
 
@@ -154,9 +173,15 @@ impl KnownRoot {
         self.state.lock().kinds.get(path).copied()
     }
 
-    pub(super) fn set_list(&self, known: KnownList) {
+    pub(super) fn set_list(&self, mut known: KnownList) {
         let mut state = self.state.lock();
-        if state.lists != known.asked.lists {
+        let is_noticed = |(session, list, _)| (session, list) == (known.session, known.number);
+        if state.steps == known.asked.steps && state.noticed.is_some_and(is_noticed) {
+            // It is the one that the notice was about.
+            known.asked.epoch = state.epoch;
+        }
+        let is_other = |list: &KnownList| list.number != known.number;
+        if state.lists != known.asked.lists && state.list.as_ref().is_some_and(is_other) {
             // Another list came meanwhile. It is unknown which one is newer, so neither counts as current.
             state.start_epoch();
         }
@@ -166,14 +191,18 @@ impl KnownRoot {
 
     pub(super) fn set_writes(&self, asked: AskedAt, known: KnownWrites) {
         let mut state = self.state.lock();
-        if state.epoch == asked.epoch && state.notices == asked.notices {
+        // A notice in between may be newer than the answer, unless it says the same.
+        let is_same = |(session, _, count)| (session, count) == (known.session, known.count);
+        let is_current = state.notices == asked.notices || state.noticed.is_some_and(is_same);
+        if state.steps == asked.steps && is_current {
             state.writes = Some(known);
         }
     }
 
     pub(super) fn set_kind(&self, asked: AskedAt, path: &RelativePath, kind: KnownKind) {
         let mut state = self.state.lock();
-        if state.epoch == asked.epoch && state.kinds.len() < KNOWN_KINDS_MAX {
+        let is_current = (state.epoch, state.locks) == (asked.epoch, asked.locks);
+        if is_current && state.kinds.len() < KNOWN_KINDS_MAX {
             state.kinds.insert(path.clone(), kind);
         }
     }
