@@ -168,7 +168,7 @@ async fn on_host(
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(255) {
-        let what = ssh_failure(&host.to_string(), Some(255), &stderr);
+        let what = ssh_failure(&host.to_string(), Some(255), &stderr).reason;
         return Err(Failure::new(MemoryErrorCode::ScopeUnavailable, what));
     }
     let last = sanitize::line(stderr.trim().lines().last().unwrap_or_default()).into_owned();

@@ -189,6 +189,8 @@ async fn prompt(
     let connection = request.extensions().get::<ConnectionState>().cloned();
     let PromptRequest { text, event_id, cancel_with_connection } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
+    let workspace = daemon.trusted_workspace(Some(conversation.workspace()))?;
+    let files = daemon.context_files(workspace, &headers, None);
     let cancelled = match connection {
         Some(connection) if cancel_with_connection => connection.closed().clone(),
         // The recall outlives this request: the next prompt or the end of the turn cancels it.
@@ -197,8 +199,7 @@ async fn prompt(
     let recalled = conversation.prompt(&text, event_id.as_deref(), &cancelled);
     // Taken before the scan starts, so that no change is reported twice: the scan covers later ones.
     let changes = conversation.take_changes();
-    let workspace = daemon.trusted_workspace(Some(conversation.workspace()))?;
-    conversation.start_change_scan(&daemon.context_files(workspace, &headers, None));
+    conversation.start_change_scan(&files);
     Ok(Json(update_to_wire(recalled, changes)))
 }
 

@@ -85,6 +85,20 @@ impl Target {
     fn generation(&self, far_side: u64) -> u64 {
         self.session.number.wrapping_mul(SESSION_STEP).wrapping_add(far_side)
     }
+
+    /// Carries out a step of a write and waits for its reply. What is known of the root may be outdated then.
+    async fn write(
+        &self,
+        known: &KnownRoot,
+        step: WriteStep,
+        in_history: Option<Arc<IsReferenced>>,
+    ) -> Result<Reply, BackendError> {
+        known.written();
+        let reply = self.session.call_with(self.root, Operation::Write(step), in_history).await;
+        // Another task may have asked before the step was sent.
+        known.written();
+        Ok(reply?.0)
+    }
 }
 
 /// The distance between the generations of two connections: large and odd, so that no count of writes bridges it.
@@ -151,14 +165,7 @@ impl RemoteBackend {
 
     /// Carries out a step of a write and waits for its result.
     async fn write(&self, step: WriteStep) -> Result<(), BackendError> {
-        self.known.written();
-        let reply = self.call(Operation::Write(step)).await;
-        // Another task may have asked before the step was sent.
-        self.known.written();
-        match reply? {
-            Reply::Done => Ok(()),
-            _ => Err(wire::Malformed.into()),
-        }
+        self.target().await?.write(&self.known, step, None).await?.done()
     }
 
     async fn read_chunk(
@@ -422,9 +429,7 @@ impl Backend for RemoteBackend {
 
     async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
         let target = self.target().await?;
-        self.known.written();
-        let sweep = Operation::Write(WriteStep::Sweep);
-        match target.session.call_with(target.root, sweep, Some(in_history)).await?.0 {
+        match target.write(&self.known, WriteStep::Sweep, Some(in_history)).await? {
             Reply::Swept { removed, restored } => Ok(wire::swept(removed, &restored.0)?),
             _ => Err(wire::Malformed.into()),
         }
@@ -470,19 +475,13 @@ impl Staged for RemoteStaged {
     }
 
     async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
-        let Target { session, root } = self.target.take().expect("bytes are published once");
+        let target = self.target.take().expect("bytes are published once");
         let step = WriteStep::Publish {
             staged: self.staged,
             modified: self.modified.map(wire::moment),
             expect: wire::expectation(expect),
         };
-        self.known.written();
-        let reply = session.call(root, Operation::Write(step)).await;
-        self.known.written();
-        match reply? {
-            Reply::Done => Ok(()),
-            _ => Err(wire::Malformed.into()),
-        }
+        target.write(&self.known, step, None).await?.done()
     }
 }
 

@@ -311,6 +311,11 @@ impl FarSide {
     }
 }
 
+/// Returns a limit that a client named, bounded by that of this side.
+fn at_most(number: u64, most: usize) -> usize {
+    usize::try_from(number).map_or(most, |number| number.min(most))
+}
+
 /// Returns the folder that a client named, with the home folder for `~`; `None` for a relative path.
 fn folder_at(named: Vec<u8>, home: &Path) -> Option<PathBuf> {
     let named = PathBuf::from(OsString::from_vec(named));
@@ -362,10 +367,9 @@ fn load_context(
         ContextFiles::new(folders, Arc::new(settings), Screen::default(), cwd.clone(), caller)
             .with_cache(cache)
             .without_host_loaded(&host_loaded);
-    let limit = |number: u64, most: usize| usize::try_from(number).map_or(most, |n| n.min(most));
     let limits = LoadLimits {
-        files: limit(request.files_max, LoadLimits::ALL.files),
-        bytes: limit(request.bytes_max, LoadLimits::ALL.bytes),
+        files: at_most(request.files_max, LoadLimits::ALL.files),
+        bytes: at_most(request.bytes_max, LoadLimits::ALL.bytes),
     };
     let shown = |path: &Path| {
         let path = if path.is_absolute() { relative_path(&cwd, path) } else { path.to_owned() };
@@ -416,9 +420,8 @@ async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Fai
     Ok(match operation {
         Operation::Walk { from, max, levels } => {
             let from = from.as_deref().map(parse_path).transpose().map_err(malformed)?;
-            let limit = |number, most| usize::try_from(number).map_or(most, |n: usize| n.min(most));
-            let max = limit(max, Extent::ALL.max);
-            let extent = Extent { max, levels: limit(levels, Extent::ALL.levels) };
+            let max = at_most(max, Extent::ALL.max);
+            let extent = Extent { max, levels: at_most(levels, Extent::ALL.levels) };
             Reply::Walk(backend.walk(from.as_ref(), extent).await?.into())
         }
         Operation::List { walked, known } => {
@@ -431,8 +434,7 @@ async fn read(backend: &LocalBackend, operation: Operation) -> Result<Reply, Fai
             Reply::Kind(backend.kind(&path).await?.map(Into::into))
         }
         Operation::Read { paths: texts, max } => {
-            let max = usize::try_from(max)
-                .map_or(SENT_FILE_BYTES_MAX, |max| max.min(SENT_FILE_BYTES_MAX));
+            let max = at_most(max, SENT_FILE_BYTES_MAX);
             if texts.len() > SENT_FILES_MAX {
                 return Err(Failure::Malformed);
             }

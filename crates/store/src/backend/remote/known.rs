@@ -32,15 +32,7 @@ pub(super) struct KnownRoot {
 struct KnownState {
     /// The connection that sends notices about the root.
     followed: Option<u64>,
-    /// Grows with each notice, and with each write of this process. What was requested at an earlier epoch may be
-    /// outdated.
-    epoch: u64,
-    /// Number of lists that were kept, and of notices. An answer to an older question may be older than they are.
-    lists: u64,
-    notices: u64,
-    /// Number of times that this process acquired the lock, and of the steps of its writes.
-    locks: u64,
-    steps: u64,
+    counts: EventCounts,
     /// The connection and the numbers of the last notice.
     noticed: Option<(u64, u64, Option<u64>)>,
     list: Option<KnownList>,
@@ -51,9 +43,23 @@ struct KnownState {
     stamps: HashMap<RelativePath, (Instant, Stamp)>,
 }
 
+/// Numbers of events after which an answer to an older question may be outdated.
+#[derive(Clone, Copy, Debug, Default)]
+struct EventCounts {
+    /// Grows with each notice of something new, and with each write of this process.
+    epoch: u64,
+    /// Number of lists that were kept.
+    lists: u64,
+    notices: u64,
+    /// Number of times that this process acquired the lock.
+    locks: u64,
+    /// Number of steps of writes of this process.
+    steps: u64,
+}
+
 impl KnownState {
     fn start_epoch(&mut self) {
-        self.epoch += 1;
+        self.counts.epoch += 1;
         self.writes = None;
         self.kinds.clear();
         self.stamps.clear();
@@ -73,11 +79,7 @@ pub(super) struct KnownList {
 /// The state in which a question was asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AskedAt {
-    epoch: u64,
-    lists: u64,
-    notices: u64,
-    locks: u64,
-    steps: u64,
+    counts: EventCounts,
     time: Instant,
 }
 
@@ -120,29 +122,27 @@ impl KnownRoot {
 
     /// Returns the present state, to be read before a question is sent.
     pub(super) fn ask(&self) -> AskedAt {
-        let state = self.state.lock();
-        let KnownState { epoch, lists, notices, locks, steps, .. } = *state;
-        AskedAt { epoch, lists, notices, locks, steps, time: Instant::now() }
+        AskedAt { counts: self.state.lock().counts, time: Instant::now() }
     }
 
     /// Notes that this process acquired the lock. Its holder asks again: what was known may be as old as a notice.
     pub(super) fn locked(&self) {
         let mut state = self.state.lock();
-        state.locks += 1;
+        state.counts.locks += 1;
         state.kinds.clear();
     }
 
     /// Notes a step of a write of this process.
     pub(super) fn written(&self) {
         let mut state = self.state.lock();
-        state.steps += 1;
+        state.counts.steps += 1;
         state.start_epoch();
     }
 
     /// Notes that a write of this process begins. The files are as they were.
     pub(super) fn begun(&self) {
         let mut state = self.state.lock();
-        state.steps += 1;
+        state.counts.steps += 1;
         state.writes = None;
     }
 
@@ -157,8 +157,8 @@ impl KnownRoot {
         let state = self.state.lock();
         let is_current = |known: &&KnownList| {
             known.session == session
-                && known.asked.epoch == state.epoch
-                && (!is_locked || known.asked.locks == state.locks)
+                && known.asked.counts.epoch == state.counts.epoch
+                && (!is_locked || known.asked.counts.locks == state.counts.locks)
         };
         state.list.as_ref().filter(is_current).map(|known| Arc::clone(&known.list))
     }
@@ -176,16 +176,18 @@ impl KnownRoot {
     pub(super) fn set_list(&self, mut known: KnownList) {
         let mut state = self.state.lock();
         let is_noticed = |(session, list, _)| (session, list) == (known.session, known.number);
-        if state.steps == known.asked.steps && state.noticed.is_some_and(is_noticed) {
+        if state.counts.steps == known.asked.counts.steps && state.noticed.is_some_and(is_noticed) {
             // It is the one that the notice was about.
-            known.asked.epoch = state.epoch;
+            known.asked.counts.epoch = state.counts.epoch;
         }
         let is_other = |list: &KnownList| list.number != known.number;
-        if state.lists != known.asked.lists && state.list.as_ref().is_some_and(is_other) {
+        if state.counts.lists != known.asked.counts.lists
+            && state.list.as_ref().is_some_and(is_other)
+        {
             // Another list came meanwhile. It is unknown which one is newer, so neither counts as current.
             state.start_epoch();
         }
-        state.lists += 1;
+        state.counts.lists += 1;
         state.list = Some(known);
     }
 
@@ -193,15 +195,17 @@ impl KnownRoot {
         let mut state = self.state.lock();
         // A notice in between may be newer than the answer, unless it says the same.
         let is_same = |(session, _, count)| (session, count) == (known.session, known.count);
-        let is_current = state.notices == asked.notices || state.noticed.is_some_and(is_same);
-        if state.steps == asked.steps && is_current {
+        let is_current =
+            state.counts.notices == asked.counts.notices || state.noticed.is_some_and(is_same);
+        if state.counts.steps == asked.counts.steps && is_current {
             state.writes = Some(known);
         }
     }
 
     pub(super) fn set_kind(&self, asked: AskedAt, path: &RelativePath, kind: KnownKind) {
         let mut state = self.state.lock();
-        let is_current = (state.epoch, state.locks) == (asked.epoch, asked.locks);
+        let is_current =
+            (state.counts.epoch, state.counts.locks) == (asked.counts.epoch, asked.counts.locks);
         if is_current && state.kinds.len() < KNOWN_KINDS_MAX {
             state.kinds.insert(path.clone(), kind);
         }
@@ -214,7 +218,7 @@ impl KnownRoot {
         stamps: impl Iterator<Item = (&'p RelativePath, Stamp)>,
     ) {
         let mut state = self.state.lock();
-        if state.epoch != asked.epoch {
+        if state.counts.epoch != asked.counts.epoch {
             return;
         }
         if state.stamps.len() >= KNOWN_STAMPS_MAX {
@@ -228,8 +232,9 @@ impl KnownRoot {
         let state = self.state.lock();
         let is_recent = |requested_at: Instant| requested_at.elapsed() < RECENT_AGE_MAX;
         let list = state.list.as_ref();
-        let list =
-            list.filter(|list| list.asked.epoch == state.epoch && is_recent(list.asked.time));
+        let list = list.filter(|list| {
+            list.asked.counts.epoch == state.counts.epoch && is_recent(list.asked.time)
+        });
         let stamp = |path| {
             let read = state.stamps.get(path).filter(|(requested_at, _)| is_recent(*requested_at));
             let listed = || Some(list?.list.file(path)?.stat.stamp);
@@ -248,7 +253,7 @@ impl KnownRoot {
             state.list.as_ref().is_some_and(is_list) && state.writes.is_none_or(is_count);
         let is_new =
             state.noticed.replace((session, list, writes)) != Some((session, list, writes));
-        state.notices += 1;
+        state.counts.notices += 1;
         if !is_known {
             state.start_epoch();
         }

@@ -367,7 +367,8 @@ async fn write_frames(
         }
         // The short messages in between were not counted.
         let rest = |unsent: usize| Some(unsent.saturating_sub(bytes));
-        shared.unsent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, rest).unwrap_or_default();
+        let updated = shared.unsent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, rest);
+        updated.expect("the update always has a value");
     }
     shared.close();
     // A failed shutdown of a broken stream changes nothing.

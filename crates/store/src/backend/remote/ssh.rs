@@ -145,8 +145,7 @@ impl Connect for SshConnect {
         let code = ended.await.ok()?.ok()?.as_ref()?.code();
         let stderr = String::from_utf8_lossy(&stderr.lock()).into_owned();
         tracing::info!(host = %self.host, code, stderr = stderr.trim(), "ssh ended");
-        let lacks_program = matches!(code, Some(2 | 126 | 127));
-        Some(ConnectError { reason: ssh_failure(&self.host.name, code, &stderr), lacks_program })
+        Some(ssh_failure(&self.host.name, code, &stderr))
     }
 
     fn host(&self) -> &str {
@@ -181,10 +180,14 @@ async fn keep_tail(mut errors: ChildStderr, tail: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// Returns the reason why `ssh` ended with an exit status and these errors. It has no words of the other machine.
-pub fn ssh_failure(host: &str, code: Option<i32>, stderr: &str) -> String {
+/// Returns the failure of an `ssh` that ended with an exit status and these errors. It has no words of the other machine.
+pub fn ssh_failure(host: &str, code: Option<i32>, stderr: &str) -> ConnectError {
     let has = |text: &str| stderr.contains(text);
-    match code {
+    let lacks_program = |wrong: String| ConnectError {
+        reason: format!("{wrong}; run `lukasa remote install {host}`"),
+        lacks_program: true,
+    };
+    ConnectError::unusable(match code {
         Some(255) if has("REMOTE HOST IDENTIFICATION HAS CHANGED") => format!(
             "the host key of `{host}` is another one than before; if that is expected, run `ssh-keygen -R {host}` and `ssh {host}`"
         ),
@@ -195,17 +198,11 @@ pub fn ssh_failure(host: &str, code: Option<i32>, stderr: &str) -> String {
             format!("`{host}` accepts no key; `ssh {host}` has to work without a question")
         }
         Some(255) | None => format!("the host `{host}` cannot be reached"),
-        Some(126) => format!(
-            "the Lukasa on `{host}` cannot be run there; run `lukasa remote install {host}`"
-        ),
-        Some(127) => {
-            format!("Lukasa is not installed on `{host}`; run `lukasa remote install {host}`")
-        }
-        Some(2) => {
-            format!("another version of Lukasa is on `{host}`; run `lukasa remote install {host}`")
-        }
+        Some(126) => return lacks_program(format!("the Lukasa on `{host}` cannot be run there")),
+        Some(127) => return lacks_program(format!("Lukasa is not installed on `{host}`")),
+        Some(2) => return lacks_program(format!("another version of Lukasa is on `{host}`")),
         Some(_) => format!("the Lukasa on `{host}` failed"),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -230,7 +227,8 @@ mod tests {
             (Some(2), "error: unrecognized subcommand 'backend'", "another version"),
             (Some(1), "/home/ada: secret", "failed"),
         ] {
-            let reason = ssh_failure("build", code, stderr);
+            let ConnectError { reason, lacks_program } = ssh_failure("build", code, stderr);
+            assert_eq!(lacks_program, matches!(code, Some(2 | 126 | 127)), "{reason}");
             assert!(reason.contains(expected), "{reason}");
             assert!(!reason.contains("/home"), "{reason}");
         }

@@ -193,6 +193,16 @@ pub(super) enum Reply {
     },
 }
 
+impl Reply {
+    /// Checks that a step of a write was carried out, and reports nothing.
+    pub(super) fn done(self) -> Result<(), BackendError> {
+        match self {
+            Self::Done => Ok(()),
+            _ => Err(Malformed.into()),
+        }
+    }
+}
+
 /// A failed operation. It carries no text of the far side but names of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Failure {
