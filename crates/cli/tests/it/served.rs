@@ -123,9 +123,14 @@ impl McpServerProcess {
         self.send("tools/call", &json!({ "name": "memory", "arguments": arguments }))
     }
 
-    /// Waits for the next call to be answered.
+    /// Waits for the next call to be answered; notifications may come before its answer.
     pub(crate) fn answer(&self) -> ToolAnswer {
-        ToolAnswer::parse(&self.message()).unwrap()
+        loop {
+            let message = self.message();
+            if message["method"].is_null() {
+                return ToolAnswer::parse(&message).unwrap();
+            }
+        }
     }
 
     /// Sends a call and waits for its result; no other call may be in flight.
