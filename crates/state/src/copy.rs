@@ -34,7 +34,7 @@ const QUIET: Duration = Duration::from_millis(40);
 pub async fn copy_database(from: &Path, to: &Path) -> Result<(), StateError> {
     let (source, target) = (from.to_owned(), to.to_owned());
     let copied = copy_when_quiet(source, target).await;
-    copied.map_err(|fault| StateError::new(OPERATION, from, fault))
+    copied.map_err(|fault| StateError::of_file(OPERATION, from, fault))
 }
 
 async fn copy_when_quiet(from: PathBuf, to: PathBuf) -> Result<(), Fault> {

@@ -1,11 +1,11 @@
 //! Errors of the state, classified by what a caller can do about them.
 //!
-//! Inside the crate, a [`Fault`] is the raw cause. At the boundary it becomes a [`StateError`], which names the
+//! Inside an adapter, a [`Fault`] is the raw cause. At the boundary it becomes a [`StateError`], which names the
 //! operation and the database and says what to do.
 
 use std::error::Error;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memory::change::ChangeId;
 use memory::error_code::MemoryErrorCode;
@@ -19,67 +19,77 @@ type BoxError = Box<dyn Error + Send + Sync>;
 pub enum StateError {
     /// The database cannot be opened: no folder, no permission, no file. Nothing was changed.
     #[error(
-        "cannot {operation}: the state `{path}` cannot be opened; check its folder and permissions"
+        "cannot {operation}: the state `{database}` cannot be opened; check its folder and permissions"
     )]
     Unavailable {
         /// The operation that failed.
         operation: &'static str,
         /// The database.
-        path: PathBuf,
+        database: String,
         /// The cause.
         source: BoxError,
     },
     /// The disk or the quota is full. Nothing was changed.
-    #[error("cannot {operation}: no room to write the state `{path}`; free some space")]
+    #[error("cannot {operation}: no room to write the state `{database}`; free some space")]
     Full {
         /// The operation that failed.
         operation: &'static str,
         /// The database.
-        path: PathBuf,
+        database: String,
         /// The cause.
         source: BoxError,
     },
     /// The database is damaged, and the automatic repair did not help.
-    #[error("cannot {operation}: the state `{path}` is damaged; run `lukasa doctor --fix`")]
+    #[error("cannot {operation}: the state `{database}` is damaged; run `lukasa doctor --fix`")]
     Damaged {
         /// The operation that failed.
         operation: &'static str,
         /// The database.
-        path: PathBuf,
+        database: String,
         /// The cause.
         source: BoxError,
     },
     /// Other processes held the database for longer than a command waits.
-    #[error("cannot {operation}: another process keeps the state `{path}` busy; try again")]
+    #[error("cannot {operation}: another process keeps the state `{database}` busy; try again")]
     Busy {
         /// The operation that failed.
         operation: &'static str,
         /// The database.
-        path: PathBuf,
+        database: String,
+        /// The cause.
+        source: BoxError,
+    },
+    /// The server of the database cannot be reached, or the connection was lost. What was requested may have been done.
+    #[error("cannot {operation}: the database `{database}` cannot be reached; try again")]
+    Unreachable {
+        /// The operation that failed.
+        operation: &'static str,
+        /// The database.
+        database: String,
         /// The cause.
         source: BoxError,
     },
     /// A later version of Lukasa wrote the database. Nothing was changed.
     #[error(
-        "cannot {operation}: the state `{path}` has schema {found} and this program knows {known}; update lukasa"
+        "cannot {operation}: the state `{database}` has schema {found} and this program knows {known}; update lukasa"
     )]
     Newer {
         /// The operation that failed.
         operation: &'static str,
         /// The database.
-        path: PathBuf,
+        database: String,
         /// The schema of the database.
         found: i64,
         /// The latest schema of this program.
         known: i64,
     },
     /// Anything else. Nothing was changed.
-    #[error("cannot {operation} in the state `{path}`; `lukasa doctor` may tell more")]
+    #[error("cannot {operation} in the state `{database}`; `lukasa doctor` may tell more")]
     Failed {
         /// The operation that failed.
         operation: &'static str,
         /// The database.
-        path: PathBuf,
+        database: String,
         /// The cause.
         source: BoxError,
     },
@@ -92,36 +102,51 @@ impl StateError {
             Self::Full { .. } => MemoryErrorCode::StorageFull,
             Self::Busy { .. } => MemoryErrorCode::Locked,
             Self::Unavailable { .. }
+            | Self::Unreachable { .. }
             | Self::Damaged { .. }
             | Self::Newer { .. }
             | Self::Failed { .. } => MemoryErrorCode::StorageFailed,
         }
     }
 
-    /// Adds the operation and the database to a fault.
-    pub(crate) fn new(operation: &'static str, path: &Path, fault: Fault) -> Self {
-        let path = path.to_owned();
-        match (fault.class(), fault) {
-            (_, Fault::Newer { found, known }) => Self::Newer { operation, path, found, known },
-            (Class::Unavailable, fault) => {
-                Self::Unavailable { operation, path, source: fault.into_cause() }
-            }
-            (Class::Full, fault) => Self::Full { operation, path, source: fault.into_cause() },
-            (Class::Damaged, fault) => {
-                Self::Damaged { operation, path, source: fault.into_cause() }
-            }
-            (Class::Busy, fault) => Self::Busy { operation, path, source: fault.into_cause() },
-            (Class::Failed, fault) => Self::Failed { operation, path, source: fault.into_cause() },
+    /// Adds the operation and the database to a fault. The database is a path or an address without a password.
+    pub fn new(operation: &'static str, database: impl Into<String>, fault: Fault) -> Self {
+        let database = database.into();
+        if let Fault::Newer { found, known } = fault {
+            return Self::Newer { operation, database, found, known };
         }
+        let class = fault.class();
+        let source = fault.into_cause();
+        match class {
+            FaultClass::Unavailable => Self::Unavailable { operation, database, source },
+            FaultClass::Full => Self::Full { operation, database, source },
+            FaultClass::Damaged => Self::Damaged { operation, database, source },
+            FaultClass::Busy => Self::Busy { operation, database, source },
+            FaultClass::Unreachable => Self::Unreachable { operation, database, source },
+            FaultClass::Failed => Self::Failed { operation, database, source },
+        }
+    }
+
+    /// Adds the operation and the file to a fault.
+    pub(crate) fn of_file(operation: &'static str, path: &Path, fault: Fault) -> Self {
+        Self::new(operation, path.display().to_string(), fault)
     }
 }
 
 /// The cause of an error, before the operation is added.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// An error of SQLite or of the SQLite library.
     #[error(transparent)]
     Sql(#[from] sqlx::Error),
+    /// An error of another database, classified by its adapter.
+    #[error("{source}")]
+    Database {
+        /// The remedy that a caller has.
+        class: FaultClass,
+        /// The cause.
+        source: BoxError,
+    },
     /// An error of the file system outside of SQLite.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -161,18 +186,25 @@ pub(crate) enum Fault {
 
 /// The class of a fault, by what a caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+pub enum FaultClass {
+    /// The database cannot be opened until its configuration is corrected.
     Unavailable,
+    /// The disk or a quota is full.
     Full,
+    /// The database is damaged.
     Damaged,
+    /// Other processes are in the way; a later call may succeed.
     Busy,
+    /// The server cannot be reached; a later call may succeed.
+    Unreachable,
+    /// Anything else.
     Failed,
 }
 
 impl Fault {
     /// Returns whether the database as a whole is damaged, not only one stored content.
     pub(crate) fn is_damage(&self) -> bool {
-        self.class() == Class::Damaged && !matches!(self, Self::Digest(_))
+        self.class() == FaultClass::Damaged && !matches!(self, Self::Digest(_))
     }
 
     /// Returns whether SQLite could not create or write the files beside the database.
@@ -185,27 +217,30 @@ impl Fault {
 
     /// Returns whether a retry a little later may succeed.
     pub(crate) fn is_busy(&self) -> bool {
-        self.class() == Class::Busy
+        self.class() == FaultClass::Busy
     }
 
-    fn class(&self) -> Class {
+    /// Returns the class of the fault.
+    pub fn class(&self) -> FaultClass {
         match self {
+            Self::Database { class, .. } => *class,
             Self::Sql(sqlx::Error::Database(error)) if is_damage_message(error.message()) => {
-                Class::Damaged
+                FaultClass::Damaged
             }
-            Self::Sql(sqlx::Error::Database(error)) => {
-                error.code().and_then(|code| code.parse().ok()).map_or(Class::Failed, class_of_code)
-            }
+            Self::Sql(sqlx::Error::Database(error)) => error
+                .code()
+                .and_then(|code| code.parse().ok())
+                .map_or(FaultClass::Failed, class_of_code),
             Self::Sql(sqlx::Error::Io(error)) | Self::Io(error) => class_of_io(error.kind()),
-            Self::Locked => Class::Busy,
-            Self::Damaged(_) | Self::Digest(_) => Class::Damaged,
+            Self::Locked => FaultClass::Busy,
+            Self::Damaged(_) | Self::Digest(_) => FaultClass::Damaged,
             Self::Sql(_)
             | Self::Newer { .. }
             | Self::WrongBytes(_)
             | Self::NotOpen(_)
             | Self::ProposalDecided(_)
             | Self::UnreadableTask
-            | Self::StaleAttempt(_) => Class::Failed,
+            | Self::StaleAttempt(_) => FaultClass::Failed,
         }
     }
 
@@ -213,6 +248,7 @@ impl Fault {
         match self {
             Self::Sql(error) => Box::new(error),
             Self::Io(error) => Box::new(error),
+            Self::Database { source, .. } => source,
             other => Box::new(other),
         }
     }
@@ -226,30 +262,30 @@ fn is_damage_message(message: &str) -> bool {
         || message.starts_with("no such table: ")
 }
 
-fn class_of_io(kind: io::ErrorKind) -> Class {
+fn class_of_io(kind: io::ErrorKind) -> FaultClass {
     match kind {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::Full,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultClass::Full,
         io::ErrorKind::NotFound
         | io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::IsADirectory
-        | io::ErrorKind::InvalidData => Class::Unavailable,
-        _ => Class::Failed,
+        | io::ErrorKind::InvalidData => FaultClass::Unavailable,
+        _ => FaultClass::Failed,
     }
 }
 
 /// Maps SQLite's extended result codes (<https://www.sqlite.org/rescode.html>) to classes.
-fn class_of_code(code: i32) -> Class {
+fn class_of_code(code: i32) -> FaultClass {
     const IOERR_SHMSIZE: i32 = 4874; // the shared memory could not grow: the disk is full
     const IOERR_CORRUPTFS: i32 = 8458;
     match (code, code & 0xff) {
-        (IOERR_SHMSIZE, _) | (_, 13) => Class::Full,
-        (IOERR_CORRUPTFS, _) | (_, 11 | 26) => Class::Damaged,
-        (_, 5 | 6) => Class::Busy,
+        (IOERR_SHMSIZE, _) | (_, 13) => FaultClass::Full,
+        (IOERR_CORRUPTFS, _) | (_, 11 | 26) => FaultClass::Damaged,
+        (_, 5 | 6) => FaultClass::Busy,
         // Permission, read-only, cannot open, not authorized.
-        (_, 3 | 8 | 14 | 23) => Class::Unavailable,
-        _ => Class::Failed,
+        (_, 3 | 8 | 14 | 23) => FaultClass::Unavailable,
+        _ => FaultClass::Failed,
     }
 }
 
@@ -258,7 +294,7 @@ mod tests {
     use super::*;
 
     fn check(fault: Fault, code: MemoryErrorCode, message: &str) {
-        let error = StateError::new("count uses", Path::new("/s/state.db"), fault);
+        let error = StateError::new("count uses", "/s/state.db", fault);
         assert_eq!((error.code(), error.to_string().as_str()), (code, message));
     }
 
@@ -290,6 +326,11 @@ mod tests {
             "cannot count uses: the state `/s/state.db` has schema 7 and this program knows 1; update lukasa",
         );
         check(
+            Fault::Database { class: FaultClass::Unreachable, source: "connection refused".into() },
+            MemoryErrorCode::StorageFailed,
+            "cannot count uses: the database `/s/state.db` cannot be reached; try again",
+        );
+        check(
             Fault::StaleAttempt("remember-1".to_owned()),
             MemoryErrorCode::StorageFailed,
             "cannot count uses in the state `/s/state.db`; `lukasa doctor` may tell more",
@@ -303,7 +344,7 @@ mod tests {
 
     #[test]
     fn sqlite_codes_are_mapped_to_classes() {
-        use Class::{Busy, Damaged, Failed, Full, Unavailable};
+        use FaultClass::{Busy, Damaged, Failed, Full, Unavailable};
         let classes = [5, 261, 13, 4874, 11, 267, 26, 14, 1288, 10, 522, 1, 19].map(class_of_code);
         assert_eq!(
             classes,

@@ -15,11 +15,12 @@ mod file_lock;
 pub mod private_files;
 mod proposal;
 mod record;
+pub mod rows;
 mod sqlite;
 mod task;
 
 pub use copy::copy_database;
-pub use error::StateError;
+pub use error::{Fault, FaultClass, StateError};
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{

@@ -20,7 +20,6 @@ mod prune;
 mod queue;
 mod record;
 mod repair;
-mod row;
 mod sessions;
 mod tasks;
 #[cfg(test)]
@@ -183,7 +182,7 @@ impl SqliteState {
     }
 
     fn fault(&self, operation: &'static str, fault: Fault) -> StateError {
-        StateError::new(operation, &self.path, fault)
+        StateError::of_file(operation, &self.path, fault)
     }
 
     /// Runs `work` on a reading connection. Returns the default value if there is no database.

@@ -1,6 +1,5 @@
 //! Injected faults in the calls of test doubles.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -160,7 +159,7 @@ pub(crate) use faulty;
 fn fault() -> StateError {
     StateError::Failed {
         operation: "run a failing call",
-        path: PathBuf::from("faulty"),
+        database: "faulty".to_owned(),
         source: "injected by the test".into(),
     }
 }

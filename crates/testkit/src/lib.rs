@@ -14,6 +14,7 @@ mod faulty_tasks;
 mod http;
 mod memory_backend;
 mod models;
+pub mod postgres;
 mod random;
 mod reserved_port;
 pub mod round_trips;

@@ -67,6 +67,14 @@ pub(super) const SSHD: Requirement = Requirement {
     service: Some("ssh"),
 };
 
+/// The PostgreSQL server and its client. Debian installs them outside of the search path.
+pub(super) const POSTGRES: Requirement = Requirement {
+    name: "the PostgreSQL server",
+    probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/postgres /usr/lib/postgresql/*/bin/psql"],
+    packages: &["postgresql", "postgresql-client"],
+    service: Some("postgresql"),
+};
+
 /// A C++ compiler, for libFuzzer.
 pub(super) const CXX: Requirement = Requirement {
     name: "a C++ compiler",

@@ -6,7 +6,23 @@
 use std::fmt::Write;
 
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
+use sqlx::{Arguments, AssertSqlSafe, Encode, Row as _, Sqlite, SqliteConnection, Type};
+
+use crate::rows::{ColumnResult, InvalidValue, StoredRow};
+
+impl StoredRow for SqliteRow {
+    fn integer(&self, column: &str) -> ColumnResult<Option<i64>> {
+        self.try_get(column).map_err(|_| InvalidValue)
+    }
+
+    fn text(&self, column: &str) -> ColumnResult<Option<&str>> {
+        self.try_get(column).map_err(|_| InvalidValue)
+    }
+
+    fn bytes(&self, column: &str) -> ColumnResult<Option<&[u8]>> {
+        self.try_get(column).map_err(|_| InvalidValue)
+    }
+}
 
 /// SQL statements with their bound values.
 #[derive(Debug, Default)]

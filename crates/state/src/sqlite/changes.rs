@@ -1,18 +1,13 @@
 //! Queries of history: changes by place, path, task and time, newest first, and open changes with their bytes.
 
-use memory::change::{ChangeId, FileChange, FolderChange, MemoryChange, Provenance, RootKey};
+use memory::change::{ChangeId, MemoryChange};
 use memory::path::RelativePath;
 use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
-use crate::record::{ChangeQuery, OpenChange, OpenFile, PathChange, Stats};
+use crate::record::{ChangeQuery, OpenChange, PathChange, Stats};
+use crate::rows::{self, path_range, single, stored_count, stored_time};
 use crate::sqlite::batch::{Batch, StatementReuse};
-use crate::sqlite::content::PackedContent;
-use crate::sqlite::row::{
-    ColumnResult, Columns, InvalidValue, collect_readable, single, stored_count, stored_time,
-};
-use crate::sqlite::usage::path_range;
 
 const CHANGE_AND_FILE: &str =
     "SELECT c.id, c.at, c.kind, c.actor, c.trust AS change_trust, c.origin,
@@ -35,7 +30,7 @@ pub(super) async fn find(
         LEFT JOIN change_files f ON f.change_id = c.id ORDER BY c.id DESC, f.seq",
     );
     let rows = script.rows(connection, StatementReuse::OneShot).await?;
-    Ok(changes(&rows).into_iter().map(|open| open.change).collect())
+    Ok(rows::changes(&rows).into_iter().map(|open| open.change).collect())
 }
 
 /// Loads the last changes of memories.
@@ -72,8 +67,7 @@ pub(super) async fn last_changes(
     .bind(stored_count(max))
     .rows(connection, StatementReuse::Persistent)
     .await?;
-    let mut changes =
-        collect_readable("change_files", rows.iter().map(|row| path_change(Columns(row))));
+    let mut changes = rows::decode_rows("change_files", &rows, rows::path_change);
     let mut of_path = (None, 0);
     changes.retain(|change: &PathChange| {
         if of_path.0.as_ref() != Some(&change.path) {
@@ -83,19 +77,6 @@ pub(super) async fn last_changes(
         of_path.1 <= max
     });
     Ok(changes)
-}
-
-fn path_change(row: Columns<'_>) -> ColumnResult<PathChange> {
-    Ok(PathChange {
-        path: row.path("path")?,
-        id: row.id("id")?,
-        at: row.time("at")?,
-        actor: row.word("actor")?,
-        model: row.get("model")?,
-        before: row.maybe_revision("before")?,
-        after: row.maybe_revision("after")?,
-        trust: row.word("trust")?,
-    })
 }
 
 /// Adds the conditions of a query.
@@ -176,7 +157,7 @@ pub(super) async fn get(
         WHERE c.id = $1 ORDER BY f.seq",
     );
     let rows = script.bind(id.0).rows(connection, StatementReuse::Persistent).await?;
-    Ok(changes(&rows).into_iter().next().map(|open| open.change))
+    Ok(rows::changes(&rows).into_iter().next().map(|open| open.change))
 }
 
 /// Loads the open changes that touch a place, oldest first, with the bytes that they write.
@@ -195,87 +176,7 @@ pub(super) async fn open_changes(
         ORDER BY c.id, f.seq",
     );
     let rows = script.bind(place).rows(connection, StatementReuse::Persistent).await?;
-    Ok(changes(&rows))
-}
-
-/// Groups rows, one for each file of a change, into changes.
-fn changes(rows: &[SqliteRow]) -> Vec<OpenChange> {
-    let same = |a: &SqliteRow, b: &SqliteRow| Columns(a).id("id") == Columns(b).id("id");
-    collect_readable("changes", rows.chunk_by(same).map(change))
-}
-
-fn change(rows: &[SqliteRow]) -> ColumnResult<OpenChange> {
-    let row = Columns(rows.first().ok_or(InvalidValue)?);
-    let mut change = MemoryChange {
-        id: row.id("id")?,
-        at: row.time("at")?,
-        kind: row.word("kind")?,
-        provenance: provenance(row)?,
-        undoes: row.maybe_id("undoes")?,
-        folder: folder(row)?,
-        files: Vec::new(),
-    };
-    let mut files = Vec::new();
-    // A change of a folder without memories has one row, without a file.
-    let has_file = |row: &Columns<'_>| matches!(row.get::<Option<i64>>("seq"), Ok(Some(_)));
-    let with_file = rows.iter().map(Columns).filter(has_file);
-    for (row, file) in collect_readable("files", with_file.map(|row| Ok((row, file(row)?)))) {
-        if let Some(bytes) = written_bytes(row, &file, change.id) {
-            files.push(OpenFile { index: change.files.len(), bytes });
-        }
-        change.files.push(file);
-    }
-    Ok(OpenChange { change, files })
-}
-
-fn provenance(row: Columns<'_>) -> ColumnResult<Provenance> {
-    Ok(Provenance {
-        actor: row.word("actor")?,
-        trust: row.word("change_trust")?,
-        origin: row.get("origin")?,
-        client: row.get("client")?,
-        session: row.get("session")?,
-        task: row.get("task")?,
-        tool_call: row.get("tool_call")?,
-        model: row.get("model")?,
-        note: row.get("note")?,
-    })
-}
-
-fn folder(row: Columns<'_>) -> ColumnResult<Option<FolderChange>> {
-    let Some(path) = row.maybe_path("folder_path")? else { return Ok(None) };
-    Ok(Some(FolderChange {
-        root: RootKey { identity: row.get("folder_identity")?, place: row.get("folder_place")? },
-        path,
-        moved_to: row.maybe_path("folder_moved_to")?,
-    }))
-}
-
-fn file(row: Columns<'_>) -> ColumnResult<FileChange> {
-    Ok(FileChange {
-        root: RootKey { identity: row.get("identity")?, place: row.get("place")? },
-        path: row.path("path")?,
-        moved_to: row.maybe_path("moved_to")?,
-        before: row.maybe_revision("before")?,
-        after: row.maybe_revision("after")?,
-        trust: row.word("file_trust")?,
-    })
-}
-
-/// Returns the new bytes of a file of an open change. Lost or damaged bytes are left out: the caller detects that, and
-/// can replay the rest.
-fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Vec<u8>> {
-    if !row.flag("wrote").unwrap_or(false) {
-        return None;
-    }
-    let bytes = PackedContent::read(row)
-        .ok()
-        .zip(file.after)
-        .and_then(|(packed, after)| packed.unpack(&after));
-    if bytes.is_none() {
-        tracing::warn!(change = id.0, path = %file.path, "the new bytes of an open change are lost; cannot replay the file");
-    }
-    bytes
+    Ok(rows::changes(&rows))
 }
 
 /// Counts rows and stored bytes. The caller adds the size of the database file.

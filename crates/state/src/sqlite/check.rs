@@ -7,10 +7,9 @@ use std::path::Path;
 use sqlx::{Connection, Row, SqliteConnection};
 
 use crate::error::Fault;
-use crate::sqlite::content::PackedContent;
+use crate::rows::{self, Columns, PackedContent};
 use crate::sqlite::file;
 use crate::sqlite::open::{self, Mode, Schema};
-use crate::sqlite::row::{self, Columns};
 
 /// The depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +144,7 @@ async fn find_corrupt_contents(connection: &mut SqliteConnection) -> Result<Vec<
         let query = sqlx::query("SELECT revision, codec, size, bytes FROM contents WHERE id = $1");
         let row = query.bind(id).fetch_optional(&mut *connection).await?;
         let is_sound = row.is_none_or(|row| {
-            let revision = row.try_get("revision").ok().and_then(row::revision);
+            let revision = row.try_get("revision").ok().and_then(rows::revision);
             let packed = PackedContent::read(Columns(&row)).ok();
             revision
                 .zip(packed)

@@ -4,9 +4,9 @@ use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
+use crate::rows::{self, stored_count, stored_time};
 use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::queue::{begin_unsynced, run_unsynced};
-use crate::sqlite::row::{ColumnResult, Columns, collect_readable, stored_count, stored_time};
 use crate::task::{ConversationRow, NewTask, SegmentRow};
 
 /// Loads one conversation.
@@ -20,7 +20,7 @@ pub(super) async fn get(
     .bind(id)
     .rows(connection, StatementReuse::Persistent)
     .await?;
-    Ok(collect_readable("conversations", rows.iter().map(|row| conversation(Columns(row)))).pop())
+    Ok(rows::decode_rows("conversations", &rows, rows::conversation).pop())
 }
 
 /// Writes a conversation if its version follows the stored one; the first is 1. Drops the least recently active ones
@@ -109,16 +109,6 @@ pub(super) async fn save_and_queue(
     Ok(!script.rows(connection, StatementReuse::Persistent).await?.is_empty())
 }
 
-fn conversation(row: Columns<'_>) -> ColumnResult<ConversationRow> {
-    Ok(ConversationRow {
-        id: row.get("id")?,
-        workspace: row.get("workspace")?,
-        version: row.count("version")?,
-        last_seen_at: row.time("heard_at")?,
-        data: row.get("data")?,
-    })
-}
-
 /// Loads the segment of a conversation.
 pub(super) async fn segment(
     connection: &mut SqliteConnection,
@@ -131,16 +121,7 @@ pub(super) async fn segment(
     .bind(conversation)
     .rows(connection, StatementReuse::Persistent)
     .await?;
-    let segment = |row: Columns<'_>| -> ColumnResult<SegmentRow> {
-        Ok(SegmentRow {
-            conversation: row.get("conversation")?,
-            segment: row.count("segment")?,
-            version: row.count("version")?,
-            updated_at: row.time("heard_at")?,
-            data: row.get("data")?,
-        })
-    };
-    Ok(collect_readable("segments", rows.iter().map(|row| segment(Columns(row)))).pop())
+    Ok(rows::decode_rows("segments", &rows, rows::segment).pop())
 }
 
 /// Writes a segment as [`save`] writes a conversation.

@@ -5,11 +5,9 @@ use memory::limits::MODEL_WORK_KEPT_MAX;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
+use crate::rows::{self, single, stored_count, stored_time};
 use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::queue::{begin_unsynced, run_unsynced};
-use crate::sqlite::row::{
-    ColumnResult, Columns, collect_readable, single, stored_count, stored_time,
-};
 use crate::task::ModelWorkRow;
 
 /// Adds a row and drops the oldest beyond the limit.
@@ -48,7 +46,7 @@ pub(super) async fn list(
     .bind(workspace.map(str::to_owned))
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(collect_readable("model_work", rows.iter().map(|row| read(Columns(row)))))
+    Ok(rows::decode_rows("model_work", &rows, rows::model_work))
 }
 
 /// Sums the tokens of background work.
@@ -63,15 +61,4 @@ pub(super) async fn background_tokens(
     .rows(connection, StatementReuse::OneShot)
     .await?;
     single(&rows, |row| row.count("tokens"))
-}
-
-fn read(row: Columns<'_>) -> ColumnResult<ModelWorkRow> {
-    Ok(ModelWorkRow {
-        number: row.count("number")?,
-        workspace: row.get("workspace")?,
-        ended_at: row.time("ended_at")?,
-        background: row.flag("background")?,
-        tokens: row.count("tokens")?,
-        data: row.get("data")?,
-    })
 }

@@ -9,11 +9,10 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
-use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
-use crate::sqlite::row::{
-    ColumnResult, Columns, InvalidValue, collect_readable, single, stored_count, stored_revision,
-    stored_time,
+use crate::rows::{
+    self, Columns, InvalidValue, single, stored_count, stored_revision, stored_roots, stored_time,
 };
+use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
 
 const COLUMNS: &str = "id, made_at, origin, task, digest, status, decided_at, change_id, trust,
     roots, proposal";
@@ -22,17 +21,6 @@ const COLUMNS: &str = "id, made_at, origin, task, digest, status, decided_at, ch
 const VISIBLE: &str =
     "CASE WHEN json_valid(roots) THEN NOT EXISTS (SELECT 1 FROM json_each(roots) r
     WHERE r.value NOT IN (SELECT value FROM json_each($1))) ELSE 0 END";
-
-/// Returns the stored form of roots.
-fn stored_roots(roots: &[RootKey]) -> String {
-    let pairs: Vec<_> = roots.iter().map(|root| [&root.identity, &root.place]).collect();
-    serde_json::json!(pairs).to_string()
-}
-
-fn roots(stored: &str) -> ColumnResult<Vec<RootKey>> {
-    let pairs: Vec<(String, String)> = serde_json::from_str(stored).map_err(|_| InvalidValue)?;
-    Ok(pairs.into_iter().map(|(identity, place)| RootKey { identity, place }).collect())
-}
 
 /// Adds the proposals that are new and for which there is room.
 pub(super) async fn add(
@@ -105,7 +93,7 @@ pub(super) async fn find(
     .bind(stored_count(query.max))
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(collect_readable("proposals", rows.iter().map(|row| proposal(Columns(row)))))
+    Ok(rows::decode_rows("proposals", &rows, rows::proposal))
 }
 
 /// Counts the waiting proposals that name memories of these roots alone.
@@ -131,26 +119,7 @@ pub(super) async fn get(
         .bind(id.0)
         .rows(connection, StatementReuse::Persistent)
         .await?;
-    Ok(collect_readable("proposals", rows.iter().map(|row| proposal(Columns(row)))).pop())
-}
-
-fn proposal(row: Columns<'_>) -> ColumnResult<ProposalRow> {
-    let new = NewProposal {
-        made_at: row.time("made_at")?,
-        origin: row.get("origin")?,
-        task: row.get("task")?,
-        digest: row.maybe_revision("digest")?.ok_or(InvalidValue)?,
-        trust: row.word("trust")?,
-        roots: roots(row.get("roots")?)?,
-        proposal: row.get("proposal")?,
-    };
-    Ok(ProposalRow {
-        id: ProposalId(row.get("id")?),
-        new,
-        status: row.word("status")?,
-        decided_at: row.maybe_time("decided_at")?,
-        change: row.maybe_id("change_id")?,
-    })
+    Ok(rows::decode_rows("proposals", &rows, rows::proposal).pop())
 }
 
 /// Rejects a waiting proposal. Returns whether this call did.

@@ -19,10 +19,10 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{PruneReport, Retention};
+use crate::rows::{ColumnResult, Columns, single, stored_count, stored_time};
 use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
 use crate::sqlite::content;
 use crate::sqlite::proposals;
-use crate::sqlite::row::{ColumnResult, Columns, single, stored_count, stored_time};
 
 /// Changes dropped in one transaction, which takes a few milliseconds.
 const CHANGES_PER_STEP: i64 = 64;
@@ -176,7 +176,7 @@ async fn candidates(
     .rows(connection, StatementReuse::Persistent)
     .await?;
     let (mut ids, mut estimated) = (Vec::new(), 0_u64);
-    for row in rows.iter().map(Columns) {
+    for row in rows.iter().map(|row| Columns(row)) {
         if estimated >= needed {
             break;
         }

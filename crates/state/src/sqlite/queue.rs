@@ -8,8 +8,8 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
+use crate::rows::{self, ColumnResult, Columns, new_task_row, stored_count, stored_time};
 use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
-use crate::sqlite::row::{ColumnResult, Columns, collect_readable, stored_count, stored_time};
 use crate::task::{
     Attempt, DreamPreconditions, EnqueueResult, NewTask, OwnerFilter, QueueLimits, Status,
     TaskCount, TaskKind, TaskOutcome, TaskQuery, TaskRow,
@@ -110,25 +110,7 @@ pub(super) async fn enqueue(
     }
     let rows = script.with("COMMIT;").rows(connection, StatementReuse::Persistent).await?;
     let Some(row) = rows.first() else { return Ok(EnqueueResult::Full) };
-    Ok(EnqueueResult::Queued(new_row(task.clone(), Columns(row).get("seq")?)))
-}
-
-fn new_row(new: NewTask, seq: i64) -> TaskRow {
-    let NewTask { id, workspace, kind, client, request, at } = new;
-    TaskRow {
-        seq,
-        id,
-        workspace,
-        kind,
-        client,
-        request,
-        status: Status::Queued,
-        attempts: 0,
-        created_at: at,
-        updated_at: at,
-        outcome: None,
-        change: None,
-    }
+    Ok(EnqueueResult::Queued(new_task_row(task.clone(), Columns(row).get("seq")?)))
 }
 
 /// Begins the oldest queued task of a workspace unless one runs; reviews come last.
@@ -149,7 +131,7 @@ pub(super) async fn begin_next(
     .bind(workspace)
     .bind(stored_time(at));
     let rows = run_unsynced(connection, script).await?;
-    let task = rows.first().map(|row| task(Columns(row))).transpose();
+    let task = rows.first().map(|row| rows::task(Columns(row))).transpose();
     task.map_err(|_| Fault::UnreadableTask)
 }
 
@@ -181,7 +163,7 @@ pub(super) async fn unreadable_running(
     workspace: &str,
 ) -> Result<Vec<i64>, Fault> {
     let rows = running_rows(connection, workspace).await?;
-    let unreadable = rows.iter().filter(|row| task(Columns(row)).is_err());
+    let unreadable = rows.iter().filter(|&row| rows::task(Columns(row)).is_err());
     Ok(unreadable.map(|row| Columns(row).get("seq")).collect::<ColumnResult<_>>()?)
 }
 
@@ -346,7 +328,7 @@ pub(super) async fn count(
         let (workspace, status) = (row.get("workspace")?, row.word("status")?);
         Ok(TaskCount { workspace, status, tasks: row.count("tasks")? })
     };
-    Ok(collect_readable("tasks", rows.iter().map(|row| count(Columns(row)))))
+    Ok(rows::decode_rows("tasks", &rows, count))
 }
 
 /// Loads one task.
@@ -400,26 +382,9 @@ pub(super) async fn workspaces_with_work(
     ))
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(collect_readable("tasks", rows.iter().map(|row| Columns(row).get("workspace"))))
+    Ok(rows::decode_rows("tasks", &rows, |row| row.get("workspace")))
 }
 
 fn tasks(rows: &[SqliteRow]) -> Vec<TaskRow> {
-    collect_readable("tasks", rows.iter().map(|row| task(Columns(row))))
-}
-
-fn task(row: Columns<'_>) -> ColumnResult<TaskRow> {
-    Ok(TaskRow {
-        seq: row.get("seq")?,
-        id: row.get("id")?,
-        workspace: row.get("workspace")?,
-        kind: row.word("kind")?,
-        client: row.get("client")?,
-        request: row.get("request")?,
-        status: row.word("status")?,
-        attempts: row.small_count("attempts")?,
-        created_at: row.time("created_at")?,
-        updated_at: row.time("updated_at")?,
-        outcome: row.get("outcome")?,
-        change: row.maybe_id("change")?,
-    })
+    rows::decode_rows("tasks", rows, rows::task)
 }

@@ -5,20 +5,21 @@
 
 use std::collections::HashMap;
 
-use memory::change::{ChangeId, ChangeKind, DatabaseId, FileChange, FolderChange, Trust};
+use memory::change::{ChangeId, DatabaseId, FileChange, Trust};
 use memory::document::Revision;
 use memory::path::RelativePath;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{Head, NewChange, NewFileChange};
+use crate::rows::{
+    self, ColumnResult, Columns, PackedContent, check_bytes, marks_follow_folder, stored_count,
+    stored_revision, stored_time, sum_uses,
+};
 use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
-use crate::sqlite::content::{self, PackedContent};
+use crate::sqlite::content;
 use crate::sqlite::proposals;
 use crate::sqlite::queue;
-use crate::sqlite::row::{
-    ColumnResult, Columns, collect_readable, stored_count, stored_revision, stored_time,
-};
 use crate::sqlite::usage;
 use crate::task::Attempt;
 
@@ -108,7 +109,7 @@ pub(super) async fn record(
     if let Some(folder) = &change.folder {
         usage::apply_folder_change(&mut script, change.kind, folder);
     }
-    for ((identity, path), counted) in usage::sum_uses(&change.uses) {
+    for ((identity, path), counted) in sum_uses(&change.uses) {
         usage::count_in_change(&mut script, (identity, path), counted);
     }
     script.add("COMMIT;");
@@ -124,21 +125,6 @@ async fn send(
 ) -> Result<Option<ChangeId>, Fault> {
     let rows = script.rows(connection, reuse).await?;
     Ok(rows.first().map(|row| Columns(row).id("id")).transpose()?)
-}
-
-fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
-    let pairs = files
-        .iter()
-        .flat_map(|file| [(&file.change.before, &file.before), (&file.change.after, &file.after)]);
-    for (revision, bytes) in pairs {
-        let (Some(bytes), expected) = (bytes, revision) else { continue };
-        if expected.is_none_or(|expected| expected != Revision::digest(bytes)) {
-            let expected =
-                expected.map_or_else(|| "nothing".to_owned(), |expected| expected.to_string());
-            return Err(Fault::WrongBytes(expected));
-        }
-    }
-    Ok(())
 }
 
 fn add_change(script: &mut Batch, change: &NewChange) {
@@ -203,16 +189,10 @@ fn add_file(script: &mut Batch, change: &NewChange, new: &NewFileChange, index: 
             add_head(script, file, to, file.after.as_ref());
         }
     }
-    if !change.folder.as_ref().is_some_and(|folder| is_covered(file, folder, change.kind)) {
+    if !change.folder.as_ref().is_some_and(|folder| marks_follow_folder(file, folder, change.kind))
+    {
         usage::apply_file_change(script, change.kind, file);
     }
-}
-
-/// Returns whether the marks of a file follow those of its folder, which are moved or dropped together.
-fn is_covered(file: &FileChange, folder: &FolderChange, kind: ChangeKind) -> bool {
-    kind != ChangeKind::Outside
-        && file.root.identity == folder.root.identity
-        && file.path.is_within(&folder.path)
 }
 
 fn add_head(
@@ -288,7 +268,7 @@ async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<
     .bind(id.0)
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(collect_readable("contents", rows.iter().map(|row| Columns(row).get("id"))))
+    Ok(rows::decode_rows("contents", &rows, |row| row.get("id")))
 }
 
 /// Loads the identity of the database.
@@ -339,7 +319,7 @@ pub(super) async fn heads(
     .bind(after.0)
     .rows(connection, StatementReuse::Persistent)
     .await?;
-    Ok(collect_readable("heads", rows.iter().map(|row| head(Columns(row)))))
+    Ok(rows::decode_rows("heads", &rows, rows::head))
 }
 
 /// Loads the influenced texts of an identity with the last changes that wrote them.
@@ -355,7 +335,7 @@ pub(super) async fn influenced_revisions(
     .rows(connection, StatementReuse::Persistent)
     .await?;
     let read = |row: Columns<'_>| Ok((row.maybe_revision("revision")?, row.id("id")?));
-    let rows = collect_readable("influenced", rows.iter().map(|row| read(Columns(row))));
+    let rows = rows::decode_rows("influenced", &rows, read);
     Ok(rows.into_iter().filter_map(|(revision, id)| Some((revision?, id))).collect())
 }
 
@@ -374,22 +354,11 @@ pub(super) async fn recorded_revisions(
         Ok((row.maybe_revision("after")?, row.word("trust")?))
     };
     let mut recorded: HashMap<Revision, Trust> = HashMap::new();
-    for (revision, trust) in
-        collect_readable("change_files", rows.iter().map(|row| read(Columns(row))))
-    {
+    for (revision, trust) in rows::decode_rows("change_files", &rows, read) {
         if let Some(revision) = revision {
             let highest = recorded.entry(revision).or_insert(trust);
             *highest = trust.max(*highest);
         }
     }
     Ok(recorded)
-}
-
-fn head(row: Columns<'_>) -> ColumnResult<Head> {
-    Ok(Head {
-        path: row.path("path")?,
-        revision: row.maybe_revision("revision")?,
-        trust: row.word("trust")?,
-        change: row.id("change_id")?,
-    })
 }

@@ -5,9 +5,9 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
+use crate::rows::{self, Columns, stored_time};
 use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::queue::{begin_unsynced, run_unsynced};
-use crate::sqlite::row::{ColumnResult, Columns, collect_readable, stored_time};
 use crate::task::{Attempt, LastDream, RunRow, SessionRow};
 
 const SESSION: &str = "SELECT id, workspace, client, created_at FROM sessions";
@@ -41,14 +41,13 @@ pub(super) async fn last_dream(
         .bind(workspace)
         .rows(connection, StatementReuse::Persistent)
         .await?;
-    let last = |row| {
-        let row = Columns(row);
+    let last = |row: Columns<'_>| {
         Ok(LastDream {
             requested_at: row.maybe_time("asked_at")?,
             sessions: row.count("sessions")?,
         })
     };
-    Ok(collect_readable("dreams", rows.iter().map(last)).pop().unwrap_or_default())
+    Ok(rows::decode_rows("dreams", &rows, last).pop().unwrap_or_default())
 }
 
 /// Ends a session. Returns whether it existed.
@@ -98,16 +97,7 @@ pub(super) async fn has_client(
 }
 
 fn sessions(rows: &[SqliteRow]) -> Vec<SessionRow> {
-    collect_readable("sessions", rows.iter().map(|row| session(Columns(row))))
-}
-
-fn session(row: Columns<'_>) -> ColumnResult<SessionRow> {
-    Ok(SessionRow {
-        id: row.get("id")?,
-        workspace: row.get("workspace")?,
-        client: row.get("client")?,
-        created_at: row.time("created_at")?,
-    })
+    rows::decode_rows("sessions", rows, rows::session)
 }
 
 /// Records that an attempt at a task began. Replaces an attempt of the same number, whose start a power cut undid. Does
@@ -157,16 +147,5 @@ pub(super) async fn runs(
     .bind(task)
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(collect_readable("runs", rows.iter().map(|row| run(Columns(row)))))
-}
-
-fn run(row: Columns<'_>) -> ColumnResult<RunRow> {
-    Ok(RunRow {
-        task: row.get("task")?,
-        attempt: row.small_count("attempt")?,
-        runner: row.get("runner")?,
-        started_at: row.time("started_at")?,
-        ended_at: row.maybe_time("ended_at")?,
-        outcome: row.get("outcome")?,
-    })
+    Ok(rows::decode_rows("runs", &rows, rows::run))
 }

@@ -4,8 +4,6 @@
 //! the paths between `folder/` and `folder0`, the character after the slash. So neither `folder2` nor a name with a
 //! wildcard in it is matched by mistake.
 
-use std::collections::BTreeMap;
-
 use memory::change::{ChangeKind, FileChange, FolderChange};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
@@ -14,8 +12,8 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{UsageRow, UseEvent};
+use crate::rows::{self, Columns, UsageKey, UsageSum, path_range, stored_time, sum_uses};
 use crate::sqlite::batch::{Batch, StatementReuse};
-use crate::sqlite::row::{self, ColumnResult, Columns, collect_readable, stored_time};
 
 /// Marks that are written in one message.
 const ROWS_PER_MESSAGE: usize = 64;
@@ -106,33 +104,6 @@ pub(super) const RESTORE: &str = "DELETE FROM marks WHERE (identity, path) IN
         (SELECT root, path FROM open_changes
         WHERE change_id = $1 AND what = 'mark' AND added IS NOT NULL AND uses IS NULL);";
 
-/// The identity and the path of a memory.
-type UsageKey<'a> = (&'a str, &'a RelativePath);
-
-/// Summed uses of one memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UsageSum {
-    uses: i64,
-    last_used_at: Timestamp,
-    last_written_at: Option<Timestamp>,
-}
-
-/// Sums uses by memory.
-pub(super) fn sum_uses(uses: &[UseEvent]) -> BTreeMap<UsageKey<'_>, UsageSum> {
-    let mut sums = BTreeMap::new();
-    for event in uses {
-        let sum = sums.entry((event.identity.as_str(), &event.path)).or_insert(UsageSum {
-            uses: 0,
-            last_used_at: event.at,
-            last_written_at: None,
-        });
-        sum.uses += 1;
-        sum.last_used_at = sum.last_used_at.max(event.at);
-        sum.last_written_at = sum.last_written_at.max(event.is_write.then_some(event.at));
-    }
-    sums
-}
-
 /// Counts uses as a part of the latest change.
 pub(super) fn count_in_change(
     script: &mut Batch,
@@ -205,11 +176,6 @@ pub(super) fn apply_folder_change(script: &mut Batch, kind: ChangeKind, folder: 
     script.add(MOVE_FOLDER).value(identity).value(from).value(from_end).value(to);
 }
 
-/// Returns the first path below a folder, and the first path after all of them.
-pub(super) fn path_range(folder: &RelativePath) -> (String, String) {
-    (format!("{folder}/"), format!("{folder}0"))
-}
-
 /// Counts uses in one transaction.
 pub(super) async fn add_uses(
     connection: &mut SqliteConnection,
@@ -256,7 +222,7 @@ fn from_json(json: &str) -> Option<Vec<UsageRow>> {
     let stored: Vec<StoredUsage> = serde_json::from_str(json).ok()?;
     let time = |stored: Option<i64>| match stored {
         None => Some(None),
-        Some(stored) => row::time(stored).map(Some),
+        Some(stored) => rows::time(stored).map(Some),
     };
     let mark = |(path, pinned, uses, last_used_at, last_written_at): StoredUsage| {
         Some(UsageRow {
@@ -284,19 +250,7 @@ async fn load_one_by_one(
     .bind(identity)
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(collect_readable("marks", rows.iter().map(|row| usage_row(Columns(row)))))
-}
-
-fn usage_row(row: Columns<'_>) -> ColumnResult<UsageRow> {
-    Ok(UsageRow {
-        path: row.path("path")?,
-        pinned: row.flag("pinned")?,
-        usage: Usage {
-            uses: row.count("uses")?,
-            last_used_at: row.maybe_time("last_used_at")?,
-            last_written_at: row.maybe_time("last_written_at")?,
-        },
-    })
+    Ok(rows::decode_rows("marks", &rows, rows::usage_row))
 }
 
 /// Pins a memory, which counts as a use. Returns whether it was not pinned before.

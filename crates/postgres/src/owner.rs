@@ -1,0 +1,599 @@
+//! The state of one owner: each call of the ports is one transaction or one statement.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use memory::change::{ChangeId, DatabaseId, MemoryChange, RootKey, Trust};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::limits::PROPOSAL_WAITING_KEPT;
+use memory::path::RelativePath;
+use memory::proposal::ProposalId;
+use state::rows::{stored_count, stored_time};
+use state::{
+    AddedProposals, Attempt, ChangeQuery, ConversationRow, DreamPreconditions, EnqueueResult, Head,
+    HistoryStore, LastDream, ModelWorkRow, NewChange, NewProposal, NewTask, OpenChange, PathChange,
+    ProposalQuery, ProposalRow, PruneReport, QueueLimits, Retention, RunRow, SegmentRow,
+    SessionRow, StateError, Stats, TaskCount, TaskOutcome, TaskQuery, TaskRow, TaskStore, UsageRow,
+    UseEvent,
+};
+
+use crate::database::Durability::{Synced, Unsynced};
+use crate::database::{Database, call};
+use crate::history::prune::CONTENTS_DROPPED_AT_ONCE;
+use crate::history::{changes, check, prune, record, usage};
+use crate::tasks::{conversations, proposals, queue, sessions};
+
+/// The state of one owner. It reads and writes no rows of other owners.
+#[derive(Clone, Debug)]
+pub struct OwnerState {
+    database: Database,
+    owner: i64,
+}
+
+impl OwnerState {
+    /// Returns the state of the owner with this number.
+    pub(crate) const fn new(database: Database, owner: i64) -> Self {
+        Self { database, owner }
+    }
+
+    /// Drops unreferenced contents. Returns their stored bytes.
+    async fn sweep(&self, operation: &'static str) -> Result<u64, StateError> {
+        let owner = self.owner;
+        let found = self.database.read(operation, call!(prune::unreferenced, owner)).await?;
+        let mut bytes = 0;
+        for loose in found.revisions.chunks(CONTENTS_DROPPED_AT_ONCE) {
+            bytes += self
+                .database
+                .write(Unsynced, operation, call!(prune::drop_contents, owner, (loose, found.last)))
+                .await?;
+        }
+        Ok(bytes)
+    }
+
+    /// Drops the oldest changes that may go, from before a time and until about `needed` bytes are unreferenced. Returns
+    /// their number.
+    async fn drop_changes(
+        &self,
+        operation: &'static str,
+        older_than: i64,
+        mut needed: u64,
+    ) -> Result<u64, StateError> {
+        let owner = self.owner;
+        let (mut after, mut dropped) = (ChangeId(0), 0);
+        while needed > 0 {
+            let found = self
+                .database
+                .read(operation, call!(prune::candidates, owner, (after, older_than, needed)))
+                .await?;
+            let ids = found.ids.as_slice();
+            let Some(&last) = ids.last() else { break };
+            dropped += self
+                .database
+                .write(Unsynced, operation, call!(prune::drop_changes, owner, ids))
+                .await?;
+            needed = needed.saturating_sub(found.estimated);
+            after = ChangeId(last);
+        }
+        Ok(dropped)
+    }
+}
+
+#[async_trait]
+impl HistoryStore for OwnerState {
+    async fn record(&self, change: NewChange) -> Result<ChangeId, StateError> {
+        let (owner, change) = (self.owner, &change);
+        self.database.write(Synced, "record a change", call!(record::record, owner, change)).await
+    }
+
+    async fn database_id(&self) -> Result<DatabaseId, StateError> {
+        Ok(DatabaseId(self.owner.cast_unsigned()))
+    }
+
+    async fn raise_change_number(&self, given: ChangeId) -> Result<(), StateError> {
+        self.database
+            .write(
+                Synced,
+                "raise the number of changes",
+                call!(record::raise_change_number, self.owner, given),
+            )
+            .await
+    }
+
+    async fn abort_change(&self, id: ChangeId) -> Result<(), StateError> {
+        self.database
+            .write(Synced, "withdraw a change", call!(record::abort_change, self.owner, id))
+            .await
+    }
+
+    async fn mark_durable(&self, ids: &[ChangeId]) -> Result<(), StateError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.database
+            .write(
+                Unsynced,
+                "mark changes as durable",
+                call!(record::mark_durable, self.owner, ids),
+            )
+            .await
+    }
+
+    async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError> {
+        self.database
+            .read("read the open changes", call!(changes::open_changes, self.owner, place))
+            .await
+    }
+
+    async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
+        self.database.read("read the heads", call!(record::heads, self.owner, (place, after))).await
+    }
+
+    async fn recorded_revisions(
+        &self,
+        identity: &str,
+    ) -> Result<HashMap<Revision, Trust>, StateError> {
+        self.database
+            .read(
+                "read the recorded revisions",
+                call!(record::recorded_revisions, self.owner, identity),
+            )
+            .await
+    }
+
+    async fn influenced_revisions(
+        &self,
+        identity: &str,
+    ) -> Result<HashMap<Revision, ChangeId>, StateError> {
+        self.database
+            .read(
+                "read the influenced revisions",
+                call!(record::influenced_revisions, self.owner, identity),
+            )
+            .await
+    }
+
+    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<MemoryChange>, StateError> {
+        self.database.read("read history", call!(changes::find, self.owner, query)).await
+    }
+
+    async fn last_changes(
+        &self,
+        place: &str,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Result<Vec<PathChange>, StateError> {
+        self.database
+            .read("read history", call!(changes::last_changes, self.owner, (place, paths, max)))
+            .await
+    }
+
+    async fn change(&self, id: ChangeId) -> Result<Option<MemoryChange>, StateError> {
+        self.database.read("read a change", call!(changes::get, self.owner, id)).await
+    }
+
+    async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError> {
+        self.database
+            .read("read the content of a revision", call!(changes::content, self.owner, revision))
+            .await
+    }
+
+    async fn add_uses(&self, uses: &[UseEvent]) -> Result<(), StateError> {
+        if uses.is_empty() {
+            return Ok(());
+        }
+        self.database.write(Synced, "count uses", call!(usage::add_uses, self.owner, uses)).await
+    }
+
+    async fn usage_rows(&self, identity: &str) -> Result<Vec<UsageRow>, StateError> {
+        self.database.read("read pins and usage", call!(usage::load, self.owner, identity)).await
+    }
+
+    async fn set_pin(
+        &self,
+        mark: (&str, &RelativePath),
+        pinned: bool,
+        at: Timestamp,
+    ) -> Result<bool, StateError> {
+        let owner = self.owner;
+        if pinned {
+            self.database.write(Synced, "pin a memory", call!(usage::pin, owner, (mark, at))).await
+        } else {
+            self.database.write(Synced, "unpin a memory", call!(usage::unpin, owner, mark)).await
+        }
+    }
+
+    async fn merge_marks(&self, identity: &str, marks: &[UsageRow]) -> Result<(), StateError> {
+        if marks.is_empty() {
+            return Ok(());
+        }
+        self.database
+            .write(Synced, "add pins and usage", call!(usage::merge, self.owner, (identity, marks)))
+            .await
+    }
+
+    async fn drop_usage(
+        &self,
+        identity: &str,
+        paths: Option<&[RelativePath]>,
+    ) -> Result<(), StateError> {
+        if paths.is_some_and(<[_]>::is_empty) {
+            return Ok(());
+        }
+        self.database
+            .write(
+                Synced,
+                "drop pins and usage",
+                call!(usage::drop_marks, self.owner, (identity, paths)),
+            )
+            .await
+    }
+
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, StateError> {
+        const OPERATION: &str = "drop old history";
+        let owner = self.owner;
+        let before = |age: std::time::Duration| {
+            stored_time(now).saturating_sub(stored_count(age.as_nanos()))
+        };
+        let times = (before(retention.age), before(PROPOSAL_WAITING_KEPT));
+        self.database.write(Unsynced, OPERATION, call!(proposals::prune, owner, times)).await?;
+        let mut report = PruneReport {
+            changes: self.drop_changes(OPERATION, times.0, u64::MAX).await?,
+            bytes: 0,
+        };
+        if report.changes > 0 {
+            report.bytes += self.sweep(OPERATION).await?;
+        }
+        // The bytes that a change frees are estimated, so this is repeated as long as it helps.
+        loop {
+            let excess = self
+                .database
+                .read(OPERATION, call!(prune::excess_bytes, owner, retention.bytes))
+                .await?;
+            if excess == 0 {
+                return Ok(report);
+            }
+            report.changes += self.drop_changes(OPERATION, i64::MAX, excess).await?;
+            let freed = self.sweep(OPERATION).await?;
+            report.bytes += freed;
+            if freed == 0 {
+                return Ok(report);
+            }
+        }
+    }
+
+    async fn stats(&self) -> Result<Stats, StateError> {
+        self.database.read("read the statistics", call!(changes::stats, self.owner)).await
+    }
+
+    async fn check(&self) -> Result<Vec<String>, StateError> {
+        const OPERATION: &str = "check the database";
+        let owner = self.owner;
+        let mut sentences = self.database.read(OPERATION, call!(check::check_rows, owner)).await?;
+        let (mut last, mut corrupt) = (Vec::new(), 0);
+        loop {
+            let after = last.as_slice();
+            let checked =
+                self.database.read(OPERATION, call!(check::check_contents, owner, after)).await?;
+            corrupt += checked.corrupt;
+            let Some(next) = checked.last else { break };
+            last = next;
+        }
+        if corrupt > 0 {
+            sentences.push(format!("{corrupt} stored contents do not match their digest"));
+        }
+        Ok(sentences)
+    }
+
+    /// Does nothing: the connections are those of all owners. [`Database::close`] closes them.
+    async fn close(&self) {}
+}
+
+#[async_trait]
+impl TaskStore for OwnerState {
+    async fn enqueue(
+        &self,
+        task: NewTask,
+        limits: QueueLimits,
+    ) -> Result<EnqueueResult, StateError> {
+        let (owner, task) = (self.owner, &task);
+        self.database
+            .write(Synced, "queue a task", call!(queue::enqueue, owner, (task, limits, None)))
+            .await
+    }
+
+    async fn enqueue_dream(
+        &self,
+        task: NewTask,
+        limits: QueueLimits,
+        gates: DreamPreconditions,
+    ) -> Result<EnqueueResult, StateError> {
+        let (owner, task) = (self.owner, &task);
+        self.database
+            .write(
+                Synced,
+                "queue a dream",
+                call!(queue::enqueue, owner, (task, limits, Some(gates))),
+            )
+            .await
+    }
+
+    async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError> {
+        self.database
+            .read("read the last dream", call!(sessions::last_dream, self.owner, workspace))
+            .await
+    }
+
+    async fn begin_next(
+        &self,
+        workspace: &str,
+        at: Timestamp,
+    ) -> Result<Option<TaskRow>, StateError> {
+        self.database
+            .write(Unsynced, "begin a task", call!(queue::begin_next, self.owner, (workspace, at)))
+            .await
+    }
+
+    async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError> {
+        self.database
+            .read("read the running tasks", call!(queue::running, self.owner, workspace))
+            .await
+    }
+
+    async fn fail_unreadable(
+        &self,
+        workspace: &str,
+        end: TaskOutcome<'_>,
+        at: Timestamp,
+    ) -> Result<u64, StateError> {
+        const OPERATION: &str = "fail an unreadable task";
+        let owner = self.owner;
+        let seqs = self
+            .database
+            .read(OPERATION, call!(queue::unreadable_running, owner, workspace))
+            .await?;
+        let seqs = seqs.as_slice();
+        if seqs.is_empty() {
+            return Ok(0);
+        }
+        self.database
+            .write(Synced, OPERATION, call!(queue::fail_unreadable, owner, (seqs, end, at)))
+            .await
+    }
+
+    async fn prepare_outcome(
+        &self,
+        attempt: Attempt<'_>,
+        outcome: &str,
+    ) -> Result<bool, StateError> {
+        self.database
+            .write(
+                Unsynced,
+                "store the outcome of a task",
+                call!(queue::prepare_outcome, self.owner, (attempt, outcome)),
+            )
+            .await
+    }
+
+    async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError> {
+        self.database
+            .write(Unsynced, "requeue a task", call!(queue::requeue, self.owner, (attempt, at)))
+            .await
+    }
+
+    async fn finish_task(
+        &self,
+        attempt: Attempt<'_>,
+        end: TaskOutcome<'_>,
+        at: Timestamp,
+    ) -> Result<bool, StateError> {
+        self.database
+            .write(Synced, "finish a task", call!(queue::finish, self.owner, (attempt, end, at)))
+            .await
+    }
+
+    async fn cancel_task(
+        &self,
+        id: &str,
+        end: TaskOutcome<'_>,
+        at: Timestamp,
+    ) -> Result<bool, StateError> {
+        self.database
+            .write(Synced, "cancel a task", call!(queue::cancel, self.owner, (id, end, at)))
+            .await
+    }
+
+    async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError> {
+        self.database
+            .write(Synced, "drop old tasks", call!(queue::drop_ended, self.owner, before))
+            .await
+    }
+
+    async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError> {
+        self.database.read("count tasks", call!(queue::count, self.owner, ended_since)).await
+    }
+
+    async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
+        self.database.read("read a task", call!(queue::get, self.owner, id)).await
+    }
+
+    async fn tasks(&self, query: &TaskQuery) -> Result<Vec<TaskRow>, StateError> {
+        self.database.read("read tasks", call!(queue::find, self.owner, query)).await
+    }
+
+    async fn workspaces_with_work(&self) -> Result<Vec<String>, StateError> {
+        self.database
+            .read("read the workspaces with tasks", call!(queue::workspaces_with_work, self.owner))
+            .await
+    }
+
+    async fn add_session(&self, session: SessionRow) -> Result<(), StateError> {
+        let (owner, session) = (self.owner, &session);
+        self.database
+            .write(Synced, "register a session", call!(sessions::add, owner, session))
+            .await
+    }
+
+    async fn end_session(&self, id: &str) -> Result<bool, StateError> {
+        self.database.write(Synced, "end a session", call!(sessions::end, self.owner, id)).await
+    }
+
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StateError> {
+        self.database.read("read a session", call!(sessions::get, self.owner, id)).await
+    }
+
+    async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError> {
+        self.database.read("read sessions", call!(sessions::list, self.owner, workspace)).await
+    }
+
+    async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
+        self.database
+            .read("look for a client", call!(sessions::has_client, self.owner, (workspace, client)))
+            .await
+    }
+
+    async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError> {
+        self.database.read("read a conversation", call!(conversations::get, self.owner, id)).await
+    }
+
+    async fn save_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
+        let (owner, row) = (self.owner, &row);
+        self.database
+            .write(Unsynced, "write a conversation", call!(conversations::save, owner, row))
+            .await
+    }
+
+    async fn drop_watched(&self) -> Result<u64, StateError> {
+        let owner = self.owner;
+        let (mut last, mut changed) = (String::new(), 0);
+        loop {
+            let after = last.as_str();
+            let dropped = self
+                .database
+                .write(
+                    Synced,
+                    "drop the texts of conversations",
+                    call!(conversations::drop_watched, owner, after),
+                )
+                .await?;
+            changed += dropped.changed;
+            let Some(next) = dropped.last else { return Ok(changed) };
+            last = next;
+        }
+    }
+
+    async fn save_conversation_and_queue(
+        &self,
+        row: ConversationRow,
+        review: NewTask,
+        unfinished_max: usize,
+    ) -> Result<bool, StateError> {
+        let (owner, row, review) = (self.owner, &row, &review);
+        self.database
+            .write(
+                Synced,
+                "queue a review",
+                call!(conversations::save_and_queue, owner, (row, review, unfinished_max)),
+            )
+            .await
+    }
+
+    async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError> {
+        self.database
+            .read("read a segment", call!(conversations::get_segment, self.owner, conversation))
+            .await
+    }
+
+    async fn save_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
+        let (owner, row) = (self.owner, &row);
+        self.database
+            .write(Unsynced, "write a segment", call!(conversations::save_segment, owner, row))
+            .await
+    }
+
+    async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
+        let (owner, run) = (self.owner, &run);
+        self.database.write(Unsynced, "record a run", call!(sessions::add_run, owner, run)).await
+    }
+
+    async fn end_run(
+        &self,
+        attempt: Attempt<'_>,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<(), StateError> {
+        self.database
+            .write(
+                Unsynced,
+                "record the end of a run",
+                call!(sessions::end_run, self.owner, (attempt, outcome, at)),
+            )
+            .await
+    }
+
+    async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
+        self.database.read("read runs", call!(sessions::runs, self.owner, task)).await
+    }
+
+    async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError> {
+        let (owner, row) = (self.owner, &row);
+        self.database
+            .write(
+                Unsynced,
+                "record the work of a model",
+                call!(sessions::add_model_work, owner, row),
+            )
+            .await
+    }
+
+    async fn model_work(
+        &self,
+        workspace: Option<&str>,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<Vec<ModelWorkRow>, StateError> {
+        self.database
+            .read(
+                "read the work of models",
+                call!(sessions::list_model_work, self.owner, (workspace, before, max)),
+            )
+            .await
+    }
+
+    async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError> {
+        self.database
+            .read(
+                "count the tokens of background work",
+                call!(sessions::background_tokens, self.owner, since),
+            )
+            .await
+    }
+
+    async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError> {
+        self.database.write(Synced, "add proposals", call!(proposals::add, self.owner, new)).await
+    }
+
+    async fn proposals(&self, query: &ProposalQuery) -> Result<Vec<ProposalRow>, StateError> {
+        self.database.read("read proposals", call!(proposals::find, self.owner, query)).await
+    }
+
+    async fn count_proposals(&self, roots: &[RootKey]) -> Result<u64, StateError> {
+        self.database.read("count proposals", call!(proposals::count, self.owner, roots)).await
+    }
+
+    async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError> {
+        self.database.read("read a proposal", call!(proposals::get, self.owner, id)).await
+    }
+
+    async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
+        self.database
+            .write(Synced, "reject a proposal", call!(proposals::reject, self.owner, (id, at)))
+            .await
+    }
+
+    async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError> {
+        self.database
+            .write(Synced, "withdraw proposals", call!(proposals::withdraw, self.owner, ids))
+            .await
+    }
+}

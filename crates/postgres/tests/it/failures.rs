@@ -1,0 +1,108 @@
+//! Lost connections, killed servers, and databases that this program must not use.
+
+use std::time::Duration;
+
+use lukasa_postgres::{Database, DatabaseSettings};
+use memory::change::ChangeId;
+use state::{ChangeQuery, HistoryStore as _, StateError};
+use testkit::conformance::state::write;
+use testkit::postgres::PostgresVersion;
+use testkit::tcp_proxy::TcpProxy;
+
+use crate::support::{Server, open};
+
+/// A short limit of calls, for connections that are silent.
+const IMPATIENT: DatabaseSettings =
+    DatabaseSettings { connections_max: 4, call_wait: Duration::from_millis(300) };
+
+fn is_unreachable<T: std::fmt::Debug>(result: Result<T, StateError>) -> bool {
+    match result {
+        Err(StateError::Unreachable { .. }) => true,
+        Err(error) => panic!("{error:?}"),
+        Ok(_) => false,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
+    let mut server = Server::start(PostgresVersion::Debian, &[]);
+    let (_, address) = server.new_database();
+    let owner = open(&address).await.owner("one").await.unwrap();
+    let mut acknowledged = Vec::new();
+    for round in 0..3 {
+        let writing = owner.clone();
+        let writer = tokio::spawn(async move {
+            let mut acknowledged = Vec::new();
+            for number in 0.. {
+                let change = write("a", &format!("{round}-{number}.md"), "text").build();
+                match writing.record(change).await {
+                    Ok(id) => acknowledged.push(id),
+                    Err(StateError::Unreachable { .. }) => break,
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            acknowledged
+        });
+        testkit::delay_fault(Duration::from_millis(200));
+        server.process.kill().unwrap();
+        acknowledged.extend(writer.await.unwrap());
+        assert!(is_unreachable(owner.heads("a", ChangeId(0)).await));
+        server.process.restart().unwrap();
+    }
+    assert!(acknowledged.len() > 10, "{} changes", acknowledged.len());
+    let query = ChangeQuery { max: 1_000_000, ..ChangeQuery::default() };
+    let stored: Vec<_> = owner.changes(&query).await.unwrap().iter().map(|c| c.id).collect();
+    for id in acknowledged {
+        assert!(stored.contains(&id), "change {id} was acknowledged and is lost");
+    }
+    assert_eq!(owner.check().await.unwrap(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_fails_while_the_network_is_away_and_later_ones_succeed() {
+    let server = Server::start(PostgresVersion::Newest, &[]);
+    let (name, _) = server.new_database();
+    let proxy = TcpProxy::start(server.process.port()).unwrap();
+    let address = format!("postgres://lukasa@127.0.0.1:{}/{name}", proxy.port());
+    let owner = Database::open(&address, IMPATIENT).await.unwrap().owner("one").await.unwrap();
+    owner.record(write("a", "1.md", "text").build()).await.unwrap();
+    for fault in [TcpProxy::cut, TcpProxy::freeze] {
+        fault(&proxy);
+        for _ in 0..6 {
+            assert!(is_unreachable(owner.heads("a", ChangeId(0)).await));
+            assert!(is_unreachable(owner.record(write("a", "2.md", "text").build()).await));
+        }
+        proxy.mend();
+        // Connections from before may be dead, and each costs a call.
+        let calls_max = 2 * IMPATIENT.connections_max;
+        let mut calls = 0;
+        while is_unreachable(owner.heads("a", ChangeId(0)).await) {
+            calls += 1;
+            assert!(calls < calls_max, "the connections do not recover");
+        }
+        owner.record(write("a", "3.md", "text").build()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_later_version_is_refused_and_stays() {
+    let server = Server::start(PostgresVersion::Debian, &[]);
+    let (name, address) = server.new_database();
+    open(&address).await.close().await;
+    server.process.query(&name, "UPDATE schema_version SET version = 99").unwrap();
+    let error = Database::open(&address, DatabaseSettings::default()).await.unwrap_err();
+    assert!(matches!(error, StateError::Newer { found: 99, .. }), "{error:?}");
+    assert_eq!(server.process.query(&name, "SELECT version FROM schema_version").unwrap(), "99\n");
+}
+
+#[tokio::test]
+async fn an_error_names_the_database_without_the_password() {
+    let server = Server::start(PostgresVersion::Debian, &[]);
+    let port = server.process.port();
+    let missing = format!("postgres://lukasa:secret@127.0.0.1:{port}/missing");
+    for address in [missing.as_str(), "sqlite://secret", "postgres://lukasa:secret@:x/"] {
+        let error = Database::open(address, DatabaseSettings::default()).await.unwrap_err();
+        assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+    }
+}

@@ -1,0 +1,7 @@
+//! PostgreSQL passes the conformance suites of both ports, and daemons share a database, on real servers.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+mod conformance;
+mod failures;
+mod sharing;
+mod support;
