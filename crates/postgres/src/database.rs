@@ -7,15 +7,11 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Postgres, Transaction};
-use state::rows::{Columns, single};
-use state::{Fault, FaultClass, StateError};
+use sqlx::{ConnectOptions as _, Connection as _, Postgres, Transaction};
+use state::{Fault, StateError};
 use tokio::time::timeout;
 
 use crate::call_error::{CallError, is_unreachable};
-use crate::migrate;
-use crate::owner::OwnerState;
-use crate::row::{rows, run, storable};
 
 /// Name of the connections in the server's list of activities.
 const APPLICATION: &str = "lukasa";
@@ -34,22 +30,30 @@ const REPEAT_WAIT_MAX: Duration = Duration::from_millis(100);
 /// whose machine sleeps, loses its locks.
 const SESSION: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '15s'";
 
-const BEGIN: &str = "BEGIN";
-/// Begins a transaction whose commit does not wait for the disk.
-const BEGIN_UNSYNCED: &str = "BEGIN; SET LOCAL synchronous_commit = off";
+/// The setting of connections whose commits do not wait for the disk.
+const UNSYNCED: &str = "SET synchronous_commit = off";
 
 /// The settings of a [`Database`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseSettings {
-    /// Most connections at a time; further calls wait.
+    /// A name of this daemon for people, who see it as the holder of locks.
+    pub daemon: String,
+    /// Most connections of each of the two kinds at a time, those that write durably and the others; further calls wait.
     pub connections_max: u32,
     /// Longest duration of a call. A connection may be silent forever after a network failed.
     pub call_wait: Duration,
+    /// Time after which another daemon may take a lock whose holder does not renew it.
+    pub lease: Duration,
 }
 
 impl Default for DatabaseSettings {
     fn default() -> Self {
-        Self { connections_max: 16, call_wait: Duration::from_secs(30) }
+        Self {
+            daemon: "a daemon".to_owned(),
+            connections_max: 16,
+            call_wait: Duration::from_secs(30),
+            lease: Duration::from_secs(15),
+        }
     }
 }
 
@@ -62,14 +66,17 @@ pub struct InvalidAddress(String);
 
 /// A database that several daemons share. Clones share the connections.
 #[derive(Clone, Debug)]
-pub struct Database(Arc<Shared>);
+pub struct Database(Arc<Pools>);
 
 #[derive(Debug)]
-struct Shared {
-    pool: PgPool,
+struct Pools {
+    /// Connections whose commits wait for the disk.
+    synced: PgPool,
+    /// Connections whose commits do not, and that read.
+    unsynced: PgPool,
     /// The address without user and password.
     name: String,
-    call_wait: Duration,
+    settings: DatabaseSettings,
 }
 
 /// The durability of a transaction.
@@ -95,20 +102,8 @@ macro_rules! call {
 pub(crate) use call;
 
 impl Database {
-    /// Opens the database at an address such as `postgres://user:password@host:5432/name?sslmode=verify-full`, and
-    /// brings its tables up to date. Several daemons may do so at the same time.
-    pub async fn open(address: &str, settings: DatabaseSettings) -> Result<Self, StateError> {
-        let database = Self::new(address, settings).map_err(|error| {
-            let source = Box::new(error);
-            let fault = Fault::Database { class: FaultClass::Unavailable, source };
-            StateError::new("open the database", "postgres://", fault)
-        })?;
-        migrate::migrate(&database).await?;
-        Ok(database)
-    }
-
     /// Returns the database at an address without connecting to it.
-    fn new(address: &str, settings: DatabaseSettings) -> Result<Self, InvalidAddress> {
+    pub(crate) fn new(address: &str, settings: DatabaseSettings) -> Result<Self, InvalidAddress> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
             return Err(InvalidAddress("it begins with another scheme".to_owned()));
         }
@@ -120,24 +115,13 @@ impl Database {
             .application_name(APPLICATION)
             .statement_cache_capacity(STATEMENTS_PREPARED_MAX)
             .disable_statement_logging();
-        let pool = PgPoolOptions::new()
-            .max_connections(settings.connections_max)
-            .acquire_timeout(CONNECTION_WAIT)
-            .test_before_acquire(false)
-            .before_acquire(|connection, about| {
-                Box::pin(async move {
-                    // Testing costs a round trip, so a connection in steady use is not tested.
-                    Ok(about.idle_for < UNTESTED_IDLE_MAX || connection.ping().await.is_ok())
-                })
-            })
-            .after_connect(|connection, _| {
-                Box::pin(async move {
-                    sqlx::raw_sql(SESSION).execute(connection).await?;
-                    Ok(())
-                })
-            })
-            .connect_lazy_with(options);
-        Ok(Self(Arc::new(Shared { pool, name, call_wait: settings.call_wait })))
+        let pool = |durability| pool(options.clone(), settings.connections_max, durability);
+        Ok(Self(Arc::new(Pools {
+            synced: pool(Durability::Synced),
+            unsynced: pool(Durability::Unsynced),
+            name,
+            settings,
+        })))
     }
 
     /// Returns the address without user and password.
@@ -145,18 +129,10 @@ impl Database {
         &self.0.name
     }
 
-    /// Returns the state of an owner, and registers the owner if the name is new.
-    pub async fn owner(&self, name: &str) -> Result<OwnerState, StateError> {
-        let (name, new_id) = (&*storable(name), random_number());
-        let id = self
-            .write(Durability::Synced, "register an owner", call!(find_or_add_owner, name, new_id))
-            .await?;
-        Ok(OwnerState::new(self.clone(), id))
-    }
-
     /// Closes all connections. Calls in progress end first; later ones fail.
     pub async fn close(&self) {
-        self.0.pool.close().await;
+        self.0.synced.close().await;
+        self.0.unsynced.close().await;
     }
 
     /// Runs `work` in a transaction, and commits it unless it failed.
@@ -173,7 +149,8 @@ impl Database {
     {
         let mut repetition = self.repetition();
         loop {
-            let Ok(result) = timeout(self.0.call_wait, self.transact(durability, &work)).await
+            let Ok(result) =
+                timeout(self.0.settings.call_wait, self.transact(durability, &work)).await
             else {
                 return Err(self.error(operation, silent()));
             };
@@ -195,11 +172,7 @@ impl Database {
         Running: Future<Output = (Transaction<'static, Postgres>, Result<T, CallError>)> + Send,
         T: Send,
     {
-        let begin = match durability {
-            Durability::Synced => BEGIN,
-            Durability::Unsynced => BEGIN_UNSYNCED,
-        };
-        let started = self.0.pool.begin_with(begin).await.map_err(CallError::NotBegun)?;
+        let started = self.pool(durability).begin().await.map_err(CallError::NotBegun)?;
         let (transaction, result) = work(started).await;
         match result {
             Ok(value) => {
@@ -214,7 +187,7 @@ impl Database {
         }
     }
 
-    /// Runs `work`, which is one statement that reads.
+    /// Runs `work`, which is one statement that reads. A lost connection is replaced by another one.
     pub(crate) async fn read<T, Work, Running>(
         &self,
         operation: &'static str,
@@ -225,21 +198,67 @@ impl Database {
         Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
         T: Send,
     {
+        // Nothing is written, so the statement may be repeated.
+        let unread = |error| match error {
+            CallError::Sql(error) if is_unreachable(&error) => CallError::NotBegun(error),
+            error => error,
+        };
+        self.run_statement(operation, work, unread).await
+    }
+
+    /// Runs `work`, which is one statement that writes, and whose commit does not wait for the disk. It has the same
+    /// effect if it is run again, so a lost connection is replaced by another one.
+    pub(crate) async fn write_idempotent<T, Work, Running>(
+        &self,
+        operation: &'static str,
+        work: Work,
+    ) -> Result<T, StateError>
+    where
+        Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
+        Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
+        T: Send,
+    {
+        self.read(operation, work).await
+    }
+
+    /// Runs `work`, which is one statement that writes, and whose commit does not wait for the disk.
+    pub(crate) async fn write_unsynced<T, Work, Running>(
+        &self,
+        operation: &'static str,
+        work: Work,
+    ) -> Result<T, StateError>
+    where
+        Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
+        Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
+        T: Send,
+    {
+        self.run_statement(operation, work, |error| error).await
+    }
+
+    async fn run_statement<T, Work, Running>(
+        &self,
+        operation: &'static str,
+        work: Work,
+        to_error: impl Fn(CallError) -> CallError + Send + Sync,
+    ) -> Result<T, StateError>
+    where
+        Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
+        Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
+        T: Send,
+    {
         let mut repetition = self.repetition();
         loop {
-            let reading = async {
-                let connection = self.0.pool.acquire().await.map_err(CallError::NotBegun)?;
+            let running = async {
+                let connection = self.0.unsynced.acquire().await.map_err(CallError::NotBegun)?;
                 let (mut connection, result) = work(connection).await;
-                result.map_err(|error| match error {
-                    // Nothing was written, so another connection may answer.
-                    CallError::Sql(error) if is_unreachable(&error) => {
-                        connection.close_on_drop();
-                        CallError::NotBegun(error)
-                    }
-                    error => error,
-                })
+                if let Err(CallError::Sql(error)) = &result
+                    && is_unreachable(error)
+                {
+                    connection.close_on_drop();
+                }
+                result.map_err(&to_error)
             };
-            let Ok(result) = timeout(self.0.call_wait, reading).await else {
+            let Ok(result) = timeout(self.0.settings.call_wait, running).await else {
                 return Err(self.error(operation, silent()));
             };
             match result {
@@ -250,14 +269,54 @@ impl Database {
         }
     }
 
+    fn pool(&self, durability: Durability) -> &PgPool {
+        match durability {
+            Durability::Synced => &self.0.synced,
+            Durability::Unsynced => &self.0.unsynced,
+        }
+    }
+
     fn repetition(&self) -> Repetition {
-        let connections_max = self.0.pool.options().get_max_connections();
+        let connections_max = self.0.settings.connections_max;
         Repetition { connections_max, conflicts: 0, begins: 0 }
+    }
+
+    /// Returns a name for the holder of a lock, which no other holder has.
+    pub(crate) fn holder_name(&self) -> String {
+        format!("{} ({:016x})", self.0.settings.daemon, random_number())
+    }
+
+    pub(crate) fn lease(&self) -> Duration {
+        self.0.settings.lease
     }
 
     pub(crate) fn error(&self, operation: &'static str, error: impl Into<Fault>) -> StateError {
         StateError::new(operation, self.name(), error.into())
     }
+}
+
+/// Returns a pool that has no connections yet.
+fn pool(options: PgConnectOptions, connections_max: u32, durability: Durability) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(connections_max)
+        .acquire_timeout(CONNECTION_WAIT)
+        .test_before_acquire(false)
+        .before_acquire(|connection, about| {
+            Box::pin(async move {
+                // Testing costs a round trip, so a connection in steady use is not tested.
+                Ok(about.idle_for < UNTESTED_IDLE_MAX || connection.ping().await.is_ok())
+            })
+        })
+        .after_connect(move |connection, _| {
+            Box::pin(async move {
+                sqlx::raw_sql(SESSION).execute(&mut *connection).await?;
+                if durability == Durability::Unsynced {
+                    sqlx::raw_sql(UNSYNCED).execute(&mut *connection).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect_lazy_with(options)
 }
 
 /// The repetitions of a call.
@@ -296,27 +355,6 @@ fn silent() -> CallError {
     CallError::Sql(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
 }
 
-fn random_number() -> i64 {
+pub(crate) fn random_number() -> i64 {
     getrandom::u64().expect("the operating system has random numbers").cast_signed()
-}
-
-/// Returns the number of an owner, after adding it if the name is new.
-async fn find_or_add_owner(
-    connection: &mut PgConnection,
-    name: &str,
-    new_id: i64,
-) -> Result<i64, CallError> {
-    const FIND: &str = "SELECT id FROM owners WHERE name = $1";
-    let found = rows(connection, sqlx::query(FIND).bind(name)).await?;
-    if let Some(row) = found.first() {
-        return Ok(Columns(row).get("id")?);
-    }
-    let add = sqlx::query(
-        "WITH added AS (
-            INSERT INTO owners (id, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING id)
-        INSERT INTO counters (owner) SELECT id FROM added",
-    );
-    run(connection, add.bind(new_id).bind(name)).await?;
-    let found = rows(connection, sqlx::query(FIND).bind(name)).await?;
-    Ok(single(&found, |row| row.get("id"))?)
 }

@@ -1,4 +1,4 @@
-//! Brings the tables up to date.
+//! Opens a database and brings its tables up to date.
 //!
 //! Any daemon may do so. The row of `schema_version` is locked meanwhile, so that one of them does it and the others
 //! wait. All steps are one transaction: a daemon that ends in the middle leaves the tables as they were. The migrations
@@ -6,20 +6,35 @@
 
 use sqlx::PgConnection;
 use state::rows::single;
-use state::{Fault, StateError};
+use state::{Fault, FaultClass, StateError};
 
 use crate::call_error::CallError;
-use crate::database::{Database, Durability, call};
+use crate::database::{Database, DatabaseSettings, Durability, call};
 use crate::row::{rows, run};
 
 /// The steps, in order; a schema is the number of those that were taken. The text of a published one never changes.
-const STEPS: &[&str] = &[include_str!("../migrations/0001_state.sql")];
+const STEPS: &[&str] =
+    &[include_str!("../migrations/0001_state.sql"), include_str!("../migrations/0002_roots.sql")];
 
 /// Creates the table that holds the number of the schema.
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (id bigint PRIMARY KEY CHECK (id = 1), version bigint NOT NULL)";
 
+impl Database {
+    /// Opens the database at an address such as `postgres://user:password@host:5432/name?sslmode=verify-full`, and
+    /// brings its tables up to date. Several daemons may do so at the same time.
+    pub async fn open(address: &str, settings: DatabaseSettings) -> Result<Self, StateError> {
+        let database = Self::new(address, settings).map_err(|error| {
+            let source = Box::new(error);
+            let fault = Fault::Database { class: FaultClass::Unavailable, source };
+            StateError::new("open the database", "postgres://", fault)
+        })?;
+        migrate(&database).await?;
+        Ok(database)
+    }
+}
+
 /// Brings the tables of a database up to date. Refuses a database of a later version.
-pub(crate) async fn migrate(database: &Database) -> Result<(), StateError> {
+async fn migrate(database: &Database) -> Result<(), StateError> {
     const OPERATION: &str = "open the database";
     // Alone, because two daemons that create it at the same moment conflict, and one of them repeats this.
     database.write(Durability::Synced, OPERATION, call!(create)).await?;

@@ -9,7 +9,8 @@ use memory::document::Revision;
 use memory::limits::PROPOSAL_WAITING_KEPT;
 use memory::path::RelativePath;
 use memory::proposal::ProposalId;
-use state::rows::{stored_count, stored_time};
+use sqlx::PgConnection;
+use state::rows::{Columns, single, stored_count, stored_time};
 use state::{
     AddedProposals, Attempt, ChangeQuery, ConversationRow, DreamPreconditions, EnqueueResult, Head,
     HistoryStore, LastDream, ModelWorkRow, NewChange, NewProposal, NewTask, OpenChange, PathChange,
@@ -18,11 +19,46 @@ use state::{
     UseEvent,
 };
 
+use crate::call_error::CallError;
 use crate::database::Durability::{Synced, Unsynced};
-use crate::database::{Database, call};
+use crate::database::{Database, Durability, call, random_number};
 use crate::history::prune::CONTENTS_DROPPED_AT_ONCE;
 use crate::history::{changes, check, prune, record, usage};
+use crate::root::RowBackend;
+use crate::row::{rows, run, storable};
 use crate::tasks::{conversations, proposals, queue, sessions};
+
+impl Database {
+    /// Returns the state of an owner, and registers the owner if the name is new.
+    pub async fn owner(&self, name: &str) -> Result<OwnerState, StateError> {
+        let (name, new_id) = (&*storable(name), random_number());
+        let id = self
+            .write(Durability::Synced, "register an owner", call!(find_or_add_owner, name, new_id))
+            .await?;
+        Ok(OwnerState::new(self.clone(), id))
+    }
+}
+
+/// Returns the number of an owner, after adding it if the name is new.
+async fn find_or_add_owner(
+    connection: &mut PgConnection,
+    name: &str,
+    new_id: i64,
+) -> Result<i64, CallError> {
+    const FIND: &str = "SELECT id FROM owners WHERE name = $1";
+    let found = rows(connection, sqlx::query(FIND).bind(name)).await?;
+    if let Some(row) = found.first() {
+        return Ok(Columns(row).get("id")?);
+    }
+    let add = sqlx::query(
+        "WITH added AS (
+            INSERT INTO owners (id, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING id)
+        INSERT INTO counters (owner) SELECT id FROM added",
+    );
+    run(connection, add.bind(new_id).bind(name)).await?;
+    let found = rows(connection, sqlx::query(FIND).bind(name)).await?;
+    Ok(single(&found, |row| row.get("id"))?)
+}
 
 /// The state of one owner. It reads and writes no rows of other owners.
 #[derive(Clone, Debug)]
@@ -32,9 +68,13 @@ pub struct OwnerState {
 }
 
 impl OwnerState {
-    /// Returns the state of the owner with this number.
-    pub(crate) const fn new(database: Database, owner: i64) -> Self {
+    const fn new(database: Database, owner: i64) -> Self {
         Self { database, owner }
+    }
+
+    /// Returns the root at a place of this owner. Its files are rows.
+    pub fn root(&self, place: &str) -> RowBackend {
+        RowBackend::new(self.database.clone(), self.owner, place.to_owned())
     }
 
     /// Drops unreferenced contents. Returns their stored bytes.
@@ -111,11 +151,7 @@ impl HistoryStore for OwnerState {
             return Ok(());
         }
         self.database
-            .write(
-                Unsynced,
-                "mark changes as durable",
-                call!(record::mark_durable, self.owner, ids),
-            )
+            .write_unsynced("mark changes as durable", call!(record::mark_durable, self.owner, ids))
             .await
     }
 
@@ -330,7 +366,7 @@ impl TaskStore for OwnerState {
         at: Timestamp,
     ) -> Result<Option<TaskRow>, StateError> {
         self.database
-            .write(Unsynced, "begin a task", call!(queue::begin_next, self.owner, (workspace, at)))
+            .write_unsynced("begin a task", call!(queue::begin_next, self.owner, (workspace, at)))
             .await
     }
 
@@ -367,8 +403,7 @@ impl TaskStore for OwnerState {
         outcome: &str,
     ) -> Result<bool, StateError> {
         self.database
-            .write(
-                Unsynced,
+            .write_unsynced(
                 "store the outcome of a task",
                 call!(queue::prepare_outcome, self.owner, (attempt, outcome)),
             )
@@ -513,7 +548,7 @@ impl TaskStore for OwnerState {
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
         let (owner, run) = (self.owner, &run);
-        self.database.write(Unsynced, "record a run", call!(sessions::add_run, owner, run)).await
+        self.database.write_unsynced("record a run", call!(sessions::add_run, owner, run)).await
     }
 
     async fn end_run(
@@ -523,8 +558,7 @@ impl TaskStore for OwnerState {
         at: Timestamp,
     ) -> Result<(), StateError> {
         self.database
-            .write(
-                Unsynced,
+            .write_unsynced(
                 "record the end of a run",
                 call!(sessions::end_run, self.owner, (attempt, outcome, at)),
             )

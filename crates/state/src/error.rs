@@ -176,6 +176,9 @@ pub enum Fault {
     /// The proposal does not exist or is already decided.
     #[error("proposal {0} is not waiting")]
     ProposalDecided(ProposalId),
+    /// The writer no longer holds the lock of this place.
+    #[error("another process took the lock of `{0}`, which was not renewed in time")]
+    LockLost(String),
     /// A task was begun whose row cannot be decoded. It runs until it is failed.
     #[error("the row of a running task cannot be decoded")]
     UnreadableTask,
@@ -232,7 +235,7 @@ impl Fault {
                 .and_then(|code| code.parse().ok())
                 .map_or(FaultClass::Failed, class_of_code),
             Self::Sql(sqlx::Error::Io(error)) | Self::Io(error) => class_of_io(error.kind()),
-            Self::Locked => FaultClass::Busy,
+            Self::Locked | Self::LockLost(_) => FaultClass::Busy,
             Self::Damaged(_) | Self::Digest(_) => FaultClass::Damaged,
             Self::Sql(_)
             | Self::Newer { .. }

@@ -24,8 +24,8 @@ pub use error::{Fault, FaultClass, StateError};
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
-    ChangeQuery, Head, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, PruneReport,
-    Retention, Stats, UsageRow, UseEvent,
+    ChangeQuery, Head, LockHold, NewChange, NewFileChange, OpenChange, OpenFile, PathChange,
+    PruneReport, Retention, Stats, UsageRow, UseEvent,
 };
 pub use sqlite::{SqliteState, StateRepair, set_aside_databases};
 pub use task::{

@@ -34,6 +34,17 @@ pub struct NewChange {
     pub files: Vec<NewFileChange>,
     /// Uses to count in the same transaction, under the paths that are valid afterwards.
     pub uses: Vec<UseEvent>,
+    /// The locks that its writer holds, as far as they may be lost. If one is lost, nothing is recorded.
+    pub holds: Vec<LockHold>,
+}
+
+/// A lock on a root that its holder loses if it does not renew it in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockHold {
+    /// The place of the root.
+    pub place: String,
+    /// The number under which the holder has it. A later holder has a higher one.
+    pub fence: i64,
 }
 
 /// The change of one file, with its bytes.

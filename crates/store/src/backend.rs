@@ -322,6 +322,12 @@ pub trait RootLock: Debug + Send + Sync {
     /// unknown. The value is kept as long as the machine runs and few databases share the root.
     fn completed(&self) -> Option<ChangeId>;
 
+    /// Returns the number under which the lock is held, if it is lost when its holder does not renew it in time. Only the
+    /// state that keeps the lock can compare it.
+    fn fence(&self) -> Option<i64> {
+        None
+    }
+
     /// Marks the start of a write. A crash from here on leaves the root interrupted. A backend may report a failure only
     /// with the next step of the write.
     async fn begin(&mut self) -> Result<(), BackendError>;

@@ -15,7 +15,7 @@ use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::{Mount, RelativePath};
 use memory::proposal::ProposalId;
-use state::{Head, NewChange, NewFileChange, UseEvent};
+use state::{Head, LockHold, NewChange, NewFileChange, UseEvent};
 
 use crate::backend::{Backend, BackendError, Expect, FileKind, Staged, Stamp};
 use crate::caller::OutsideReadFlag;
@@ -483,7 +483,17 @@ fn new_change(
         folder,
         files,
         uses,
+        holds: holds(roots),
     }
+}
+
+/// Returns the locks of these roots that may be lost.
+fn holds(roots: &[LockedRoot]) -> Vec<LockHold> {
+    let hold = |root: &LockedRoot| {
+        let fence = root.lock.fence()?;
+        Some(LockHold { place: root.root.key.place.clone(), fence })
+    };
+    roots.iter().filter_map(hold).collect()
 }
 
 fn use_event(change: &FileChange, at: Timestamp) -> Option<UseEvent> {
@@ -676,6 +686,7 @@ pub(crate) async fn record_already_applied(
         folder: None,
         files,
         uses: Vec::new(),
+        holds: holds(roots),
     };
     let id = store.state.record(change).await?;
     store.state.mark_durable(&[id]).await?;

@@ -17,6 +17,7 @@ use state::{Attempt, Fault, Head, NewChange, NewFileChange};
 
 use crate::call_error::CallError;
 use crate::history::{lock_owner, usage};
+use crate::lease;
 use crate::row::{rows, run, storable};
 use crate::tasks::{proposals, queue};
 
@@ -95,6 +96,12 @@ pub(crate) async fn record(
     );
     let number = rows(connection, number.bind(owner)).await?;
     let id = single(&number, |row| row.id("last_change"))?;
+    for hold in &change.holds {
+        let name = lease::root_lock_name(&hold.place);
+        if !lease::is_held(connection, owner, (&name, hold.fence)).await? {
+            return Err(Fault::LockLost(hold.place.clone()).into());
+        }
+    }
     if let (Some(task), Some(number)) = (&change.provenance.task, change.attempt)
         && !queue::may_record(connection, owner, Attempt { task, number }).await?
     {

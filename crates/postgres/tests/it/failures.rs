@@ -11,9 +11,14 @@ use testkit::tcp_proxy::TcpProxy;
 
 use crate::support::{Server, open};
 
+/// Connections of a daemon with a short limit of calls.
+const CONNECTIONS_MAX: u32 = 4;
+
 /// A short limit of calls, for connections that are silent.
-const IMPATIENT: DatabaseSettings =
-    DatabaseSettings { connections_max: 4, call_wait: Duration::from_millis(300) };
+fn impatient() -> DatabaseSettings {
+    let call_wait = Duration::from_millis(300);
+    DatabaseSettings { connections_max: CONNECTIONS_MAX, call_wait, ..DatabaseSettings::default() }
+}
 
 fn is_unreachable<T: std::fmt::Debug>(result: Result<T, StateError>) -> bool {
     match result {
@@ -64,7 +69,7 @@ async fn a_call_fails_while_the_network_is_away_and_later_ones_succeed() {
     let (name, _) = server.new_database();
     let proxy = TcpProxy::start(server.process.port()).unwrap();
     let address = format!("postgres://lukasa@127.0.0.1:{}/{name}", proxy.port());
-    let owner = Database::open(&address, IMPATIENT).await.unwrap().owner("one").await.unwrap();
+    let owner = Database::open(&address, impatient()).await.unwrap().owner("one").await.unwrap();
     owner.record(write("a", "1.md", "text").build()).await.unwrap();
     for fault in [TcpProxy::cut, TcpProxy::freeze] {
         fault(&proxy);
@@ -74,7 +79,7 @@ async fn a_call_fails_while_the_network_is_away_and_later_ones_succeed() {
         }
         proxy.mend();
         // Connections from before may be dead, and each costs a call.
-        let calls_max = 2 * IMPATIENT.connections_max;
+        let calls_max = 2 * CONNECTIONS_MAX;
         let mut calls = 0;
         while is_unreachable(owner.heads("a", ChangeId(0)).await) {
             calls += 1;

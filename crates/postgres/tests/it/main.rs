@@ -3,5 +3,6 @@
 
 mod conformance;
 mod failures;
+mod roots;
 mod sharing;
 mod support;

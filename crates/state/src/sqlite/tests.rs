@@ -34,6 +34,7 @@ fn write(path: &str, text: &str) -> NewChange {
             influenced: false,
         }],
         uses: Vec::new(),
+        holds: Vec::new(),
     }
 }
 

@@ -84,6 +84,7 @@ fn rig(names: &[&str], privacy: Privacy) -> Harness {
         backend: backend(),
         peer: backend(),
         external_writer: Box::new(Editor { root, elsewhere }),
+        holds_only_files: false,
         keep_alive: Box::new(home),
     }
 }

@@ -87,6 +87,7 @@ fn harness() -> Harness {
         backend: machine.backend(),
         peer: machine.backend(),
         external_writer: Box::new(Editor { root, elsewhere }),
+        holds_only_files: false,
         keep_alive: Box::new(machine.home),
     }
 }

@@ -59,6 +59,8 @@ pub struct Harness {
     pub peer: Arc<dyn Backend>,
     /// An external writer on the same root.
     pub external_writer: Box<dyn ExternalWriter>,
+    /// Whether the root can hold nothing but files and folders: no links, pipes or temporary files.
+    pub holds_only_files: bool,
     /// Values that must live as long as the others, such as a temporary folder.
     pub keep_alive: Box<dyn Any + Send>,
 }
@@ -71,6 +73,7 @@ impl Harness {
             backend: Arc::new(backend.clone()),
             peer: Arc::new(backend.clone()),
             external_writer: Box::new(backend),
+            holds_only_files: false,
             keep_alive: Box::new(()),
         }
     }
@@ -84,6 +87,39 @@ pub(super) fn path(text: &str) -> RelativePath {
 }
 
 impl Harness {
+    /// Creates a link, if the root can hold one.
+    pub(super) fn link(&self, name: &str) {
+        if !self.holds_only_files {
+            self.external_writer.link(&path(name));
+        }
+    }
+
+    /// Creates a pipe, if the root can hold one.
+    pub(super) fn pipe(&self, name: &str) {
+        if !self.holds_only_files {
+            self.external_writer.pipe(&path(name));
+        }
+    }
+
+    /// Leaves a temporary file in the folder of a path, if the root can hold one.
+    pub(super) fn temporary(&self, name: &str) {
+        if !self.holds_only_files {
+            self.external_writer.temporary(&path(name));
+        }
+    }
+
+    /// Returns whether the root can hold an entry that a test shows: a link or a pipe has that word in its path, and a
+    /// folder `g` holds only links.
+    pub(super) fn can_hold(&self, shown: &str) -> bool {
+        let is_other = ["link", "pipe", "temporary", "g/"].iter().any(|word| shown.contains(word));
+        !self.holds_only_files || !is_other
+    }
+
+    /// Returns those of the shown entries that the root can hold.
+    pub(super) fn expected(&self, shown: &[&str]) -> Vec<String> {
+        shown.iter().filter(|shown| self.can_hold(shown)).map(|&shown| shown.to_owned()).collect()
+    }
+
     pub(super) async fn write_text(&self, name: &str, text: &str) {
         let staged = self.backend.stage(&path(name), Arc::from(text.as_bytes())).await.unwrap();
         staged.publish(Expect::Absent).await.unwrap();

@@ -147,6 +147,7 @@ pub fn files(kind: ChangeKind, files: Vec<NewFileChange>) -> ChangeBuilder {
         folder: None,
         files,
         uses: Vec::new(),
+        holds: Vec::new(),
     })
 }
 

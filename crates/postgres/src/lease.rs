@@ -1,0 +1,228 @@
+//! Locks as rows: taken, renewed and given back, with a fence that rises each time.
+//!
+//! A daemon that dies, or cannot reach the server, loses its locks after their time limit, which the server's clock
+//! measures. What it writes later is refused, because it names a fence that is no longer the current one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+use state::StateError;
+use state::rows::Columns;
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::call_error::CallError;
+use crate::database::{Database, call};
+use crate::row::{rows, run};
+
+/// The first and the longest time between two attempts to take a lock.
+const POLL_MIN: Duration = Duration::from_millis(2);
+const POLL_MAX: Duration = Duration::from_millis(100);
+
+/// The condition that this holder has lock `name` of owner `$1`; the row stays locked until the end of the transaction.
+/// `$2` is the name and `$3` the fence; without a fence the condition holds.
+pub(crate) const HELD: &str = "held AS (SELECT fence FROM leases
+        WHERE owner = $1 AND name = $2 AND fence = $3 AND holder IS NOT NULL FOR UPDATE)";
+pub(crate) const IS_HELD: &str = "($3::bigint IS NULL OR EXISTS (SELECT 1 FROM held))";
+
+/// Returns the name of the lock of a root.
+pub(crate) fn root_lock_name(place: &str) -> String {
+    format!("root {place}")
+}
+
+/// A lock of an owner, by its name. Clones share the queue of this process.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    database: Database,
+    owner: i64,
+    name: String,
+    /// Waiters of this process get the lock in their order.
+    queue: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A lock that is held. Dropping it gives it back, in the background.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    lease: Lease,
+    fence: i64,
+    renewal: JoinHandle<()>,
+    turn: Option<OwnedMutexGuard<()>>,
+}
+
+impl Lease {
+    pub(crate) fn new(database: Database, owner: i64, name: String) -> Self {
+        Self { database, owner, name, queue: Arc::default() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Takes the lock. Waits for other holders for at most `wait`; `None` if it is not free by then.
+    pub(crate) async fn take(&self, wait: Duration) -> Result<Option<HeldLease>, StateError> {
+        let end = Instant::now() + wait;
+        let queue = Arc::clone(&self.queue).lock_owned();
+        let Ok(turn) = tokio::time::timeout_at(end, queue).await else { return Ok(None) };
+        // The same for all attempts, so that one whose answer was lost is no other holder.
+        let holder = self.database.holder_name();
+        let mut poll = POLL_MIN;
+        loop {
+            if let Some(fence) = self.try_take(&holder).await? {
+                let renewal = tokio::spawn(renew(self.clone(), fence));
+                return Ok(Some(HeldLease {
+                    lease: self.clone(),
+                    fence,
+                    renewal,
+                    turn: Some(turn),
+                }));
+            }
+            let now = Instant::now();
+            if now >= end {
+                return Ok(None);
+            }
+            tokio::time::sleep(poll.min(end - now)).await;
+            poll = POLL_MAX.min(poll * 2);
+        }
+    }
+
+    async fn try_take(&self, holder: &str) -> Result<Option<i64>, StateError> {
+        let (owner, name, limit) = (self.owner, self.name.as_str(), self.database.lease());
+        self.database
+            .write_idempotent("take a lock", call!(take, owner, (name, holder, limit)))
+            .await
+    }
+
+    /// Returns the process that holds the lock, if one does.
+    pub(crate) async fn holder(&self) -> Result<Option<String>, StateError> {
+        let (owner, name) = (self.owner, self.name.as_str());
+        self.database.read("read the holder of a lock", call!(holder, owner, name)).await
+    }
+}
+
+impl HeldLease {
+    pub(crate) const fn fence(&self) -> i64 {
+        self.fence
+    }
+}
+
+impl Drop for HeldLease {
+    fn drop(&mut self) {
+        self.renewal.abort();
+        let (lease, fence, turn) = (self.lease.clone(), self.fence, self.turn.take());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            // The time limit frees it.
+            return;
+        };
+        // The next waiter of this process goes on once the row is free.
+        drop(runtime.spawn(async move {
+            let name = lease.name.as_str();
+            if let Err(error) = lease
+                .database
+                .write_idempotent("give a lock back", call!(give_back, lease.owner, (name, fence)))
+                .await
+            {
+                tracing::debug!(%error, "a lock is free only after its time limit");
+            }
+            drop(turn);
+        }));
+    }
+}
+
+/// Renews a lock three times within its time limit, until it is lost.
+async fn renew(lease: Lease, fence: i64) {
+    let limit = lease.database.lease();
+    loop {
+        tokio::time::sleep(limit / 3).await;
+        let name = lease.name.as_str();
+        match lease
+            .database
+            .write_idempotent("renew a lock", call!(extend, lease.owner, (name, fence, limit)))
+            .await
+        {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::warn!(lock = name, "a lock was lost: it was not renewed in time");
+                return;
+            }
+            Err(error) => tracing::warn!(lock = name, %error, "a lock cannot be renewed now"),
+        }
+    }
+}
+
+fn interval(duration: Duration) -> PgInterval {
+    let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    PgInterval { months: 0, days: 0, microseconds }
+}
+
+/// Takes a lock that is free, or that this holder has already. Returns its fence.
+async fn take(
+    connection: &mut PgConnection,
+    owner: i64,
+    (name, holder, limit): (&str, &str, Duration),
+) -> Result<Option<i64>, CallError> {
+    let take = sqlx::query(
+        "INSERT INTO leases (owner, name, fence, holder, until) VALUES ($1, $2, 1, $3, clock_timestamp() + $4)
+        ON CONFLICT (owner, name) DO UPDATE SET fence = leases.fence + 1, holder = excluded.holder,
+            until = excluded.until
+        WHERE leases.holder IS NULL OR leases.holder = excluded.holder OR leases.until < clock_timestamp()
+        RETURNING fence",
+    );
+    let take = take.bind(owner).bind(name).bind(holder).bind(interval(limit));
+    let taken = rows(connection, take).await?;
+    Ok(taken.first().map(|row| Columns(row).get("fence")).transpose()?)
+}
+
+/// Extends the time of a lock. Returns whether it was still held.
+async fn extend(
+    connection: &mut PgConnection,
+    owner: i64,
+    (name, fence, limit): (&str, i64, Duration),
+) -> Result<bool, CallError> {
+    let extend = sqlx::query(
+        "UPDATE leases SET until = clock_timestamp() + $4
+        WHERE owner = $1 AND name = $2 AND fence = $3 AND holder IS NOT NULL",
+    );
+    let extend = extend.bind(owner).bind(name).bind(fence).bind(interval(limit));
+    Ok(run(connection, extend).await? > 0)
+}
+
+async fn give_back(
+    connection: &mut PgConnection,
+    owner: i64,
+    (name, fence): (&str, i64),
+) -> Result<(), CallError> {
+    let free = sqlx::query(
+        "UPDATE leases SET holder = NULL WHERE owner = $1 AND name = $2 AND fence = $3",
+    );
+    run(connection, free.bind(owner).bind(name).bind(fence)).await?;
+    Ok(())
+}
+
+async fn holder(
+    connection: &mut PgConnection,
+    owner: i64,
+    name: &str,
+) -> Result<Option<String>, CallError> {
+    let find = sqlx::query(
+        "SELECT holder FROM leases WHERE owner = $1 AND name = $2 AND until >= clock_timestamp()",
+    );
+    let found = rows(connection, find.bind(owner).bind(name)).await?;
+    let holder = found.first().map(|row| Columns(row).get::<Option<String>>("holder"));
+    Ok(holder.transpose()?.flatten())
+}
+
+/// Returns whether a holder still has a lock. The row stays locked until the end of the transaction.
+pub(crate) async fn is_held(
+    connection: &mut PgConnection,
+    owner: i64,
+    (name, fence): (&str, i64),
+) -> Result<bool, CallError> {
+    let find = sqlx::query(
+        "SELECT fence FROM leases
+        WHERE owner = $1 AND name = $2 AND fence = $3 AND holder IS NOT NULL FOR UPDATE",
+    );
+    Ok(!rows(connection, find.bind(owner).bind(name).bind(fence)).await?.is_empty())
+}

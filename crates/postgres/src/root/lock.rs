@@ -1,0 +1,178 @@
+//! The lock of a root, with the marks of its writes.
+
+use async_trait::async_trait;
+use memory::change::{ChangeId, DatabaseId};
+use sqlx::PgConnection;
+use state::StateError;
+use state::rows::{ColumnResult, Columns, decode_rows};
+use store::backend::{BackendError, RootLock};
+
+use crate::call_error::CallError;
+use crate::database::{Durability, call};
+use crate::lease::HeldLease;
+use crate::root::RowBackend;
+use crate::root::files::{self, Target};
+use crate::row::{rows, run};
+
+/// The marks of a root.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastRowWrite {
+    pub(super) writes: u64,
+    pub(super) is_writing: bool,
+    pub(super) is_created: bool,
+    recorder: Option<i64>,
+}
+
+/// A root that this process holds.
+#[derive(Debug)]
+pub(super) struct RowRootLock {
+    backend: RowBackend,
+    recorder: i64,
+    last: LastRowWrite,
+    completed: Option<ChangeId>,
+    is_uncertain: bool,
+    lease: HeldLease,
+}
+
+impl RowRootLock {
+    /// Reads the marks of a root after its lock was taken.
+    pub(super) async fn new(
+        backend: RowBackend,
+        database: DatabaseId,
+        lease: HeldLease,
+    ) -> Result<Self, StateError> {
+        let recorder = database.0.cast_signed();
+        let (owner, place) = (backend.0.owner, backend.0.place.as_str());
+        let pool = &backend.0.database;
+        let last = pool.read("lock the memories", call!(last_write, owner, place)).await?;
+        let last = last.unwrap_or_default();
+        let completed =
+            pool.read("lock the memories", call!(completed, owner, (place, recorder))).await?;
+        let is_uncertain = last.recorder.is_some_and(|last| last != recorder);
+        *backend.0.fence.lock() = Some(lease.fence());
+        Ok(Self { backend, recorder, last, completed, is_uncertain, lease })
+    }
+
+    async fn mark(&mut self, mark: Mark) -> Result<(), BackendError> {
+        let (backend, recorder) = (&self.backend, self.recorder);
+        let target = backend.target();
+        let work = backend.0.database.write(
+            Durability::Unsynced,
+            "mark a write",
+            call!(mark_write, target, (recorder, mark)),
+        );
+        let marked = work.await.map_err(|error| backend.error("mark a write", error))?;
+        self.last.is_writing = mark == Mark::Begin;
+        self.last.writes = marked;
+        Ok(())
+    }
+}
+
+impl Drop for RowRootLock {
+    fn drop(&mut self) {
+        // The fence of a later holder in this process stays.
+        let mut fence = self.backend.0.fence.lock();
+        if *fence == Some(self.lease.fence()) {
+            *fence = None;
+        }
+    }
+}
+
+#[async_trait]
+impl RootLock for RowRootLock {
+    fn generation(&self) -> u64 {
+        self.last.writes
+    }
+
+    fn was_interrupted(&self) -> bool {
+        self.last.is_writing
+    }
+
+    fn machine_restarted(&self) -> bool {
+        // The log of the server has one order, so no file is torn.
+        false
+    }
+
+    fn is_uncertain(&self) -> bool {
+        self.is_uncertain
+    }
+
+    fn completed(&self) -> Option<ChangeId> {
+        self.completed
+    }
+
+    fn fence(&self) -> Option<i64> {
+        Some(self.lease.fence())
+    }
+
+    async fn begin(&mut self) -> Result<(), BackendError> {
+        self.mark(Mark::Begin).await
+    }
+
+    async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
+        self.mark(Mark::End(completed)).await?;
+        self.is_uncertain = false;
+        self.completed = completed.or(self.completed);
+        Ok(())
+    }
+}
+
+/// A mark of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Begin,
+    End(Option<ChangeId>),
+}
+
+/// Marks the start or the end of a write. Returns the number of writes.
+async fn mark_write(
+    connection: &mut PgConnection,
+    target: Target<'_>,
+    (recorder, mark): (i64, Mark),
+) -> Result<u64, CallError> {
+    let is_writing = mark == Mark::Begin;
+    let writes = files::mark(connection, target, (recorder, is_writing)).await?;
+    if let Mark::End(Some(change)) = mark {
+        let complete = sqlx::query(
+            "INSERT INTO completed_changes (owner, place, recorder, change_id) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (owner, place, recorder) DO UPDATE SET change_id = excluded.change_id",
+        );
+        let complete = complete.bind(target.owner).bind(target.place).bind(recorder);
+        run(connection, complete.bind(change.0)).await?;
+    }
+    Ok(writes)
+}
+
+/// Loads the marks of a root; `None` if it was never written.
+pub(super) async fn last_write(
+    connection: &mut PgConnection,
+    owner: i64,
+    place: &str,
+) -> Result<Option<LastRowWrite>, CallError> {
+    let find = sqlx::query(
+        "SELECT writes, writing, is_created, recorder FROM roots WHERE owner = $1 AND place = $2",
+    );
+    let found = rows(connection, find.bind(owner).bind(place)).await?;
+    let read = |row: Columns<'_>| -> ColumnResult<LastRowWrite> {
+        Ok(LastRowWrite {
+            writes: row.count("writes")?,
+            is_writing: row.flag("writing")?,
+            is_created: row.flag("is_created")?,
+            recorder: row.get("recorder")?,
+        })
+    };
+    Ok(found.first().map(|row| read(Columns(row))).transpose()?)
+}
+
+/// Loads the last completed change of a database.
+async fn completed(
+    connection: &mut PgConnection,
+    owner: i64,
+    (place, recorder): (&str, i64),
+) -> Result<Option<ChangeId>, CallError> {
+    let find = sqlx::query(
+        "SELECT change_id FROM completed_changes WHERE owner = $1 AND place = $2 AND recorder = $3",
+    );
+    let found = rows(connection, find.bind(owner).bind(place).bind(recorder)).await?;
+    Ok(decode_rows("completed_changes", &found, |row| row.id("change_id")).pop())
+}
