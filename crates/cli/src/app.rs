@@ -57,6 +57,9 @@ pub(crate) struct App {
     pub(crate) interrupts: Interrupts,
     /// The engine, built from the settings.
     pub(crate) engine: Engine,
+    /// The values that the engine was opened with.
+    #[cfg(feature = "cluster")]
+    pub(crate) config: Config,
     /// The features in settings and environment.
     pub(crate) features: FeatureConfig,
     /// The settings of task runners.
@@ -138,6 +141,8 @@ struct AppParts {
     folders: BaseFolders,
     binding: BindingRequest,
     engine: Engine,
+    #[cfg(feature = "cluster")]
+    config: Config,
     features: FeatureConfig,
     runners: RunnerConfig,
     settings: ParsedSettings,
@@ -149,7 +154,17 @@ impl App {
     /// through which the caller prints it.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
         match AppParts::with(&globals, Engine::open) {
-            Ok(AppParts { folders, binding, engine, features, runners, settings, pager }) => {
+            Ok(AppParts {
+                folders,
+                binding,
+                engine,
+                #[cfg(feature = "cluster")]
+                config,
+                features,
+                runners,
+                settings,
+                pager,
+            }) => {
                 if binding.project.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
                 }
@@ -159,6 +174,8 @@ impl App {
                     folders,
                     interrupts: Interrupts::default(),
                     engine,
+                    #[cfg(feature = "cluster")]
+                    config,
                     features,
                     runners,
                     settings,
@@ -246,12 +263,22 @@ impl AppParts {
         let named = of_environment(features::VARIABLE);
         let features = FeatureConfig::new(settings_file.clone(), settings.features(), named)?;
         features.apply(&mut config);
-        let engine = open(config).map_err(|error| {
+        let engine = open(config.clone()).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
         })?;
         let pager = if globals.no_pager { None } else { pager() };
         let runners = settings.runners();
-        Ok(Self { folders, binding, engine, features, runners, settings, pager })
+        Ok(Self {
+            folders,
+            binding,
+            engine,
+            #[cfg(feature = "cluster")]
+            config,
+            features,
+            runners,
+            settings,
+            pager,
+        })
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{PendingAction, PendingArgs, ProposalSelection};
 pub(crate) use reference::{Reference, ReferenceTopic};
 pub(crate) use remote::{Backend, Remote, RemoteAction};
+#[cfg(feature = "cluster")]
+pub(crate) use serve::Cluster;
 pub(crate) use serve::{DEFAULT_PORT, Events, HttpAccess, RunnerKind, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};

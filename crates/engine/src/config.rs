@@ -90,7 +90,8 @@ impl Embeddings {
 impl Config {
     /// Returns the defaults for these folders.
     pub fn new(folders: BaseFolders) -> Self {
-        let StoreSettings { files_max, retention, memory_list, ssh } = StoreSettings::default();
+        let StoreSettings { files_max, retention, memory_list, ssh, hosted: _ } =
+            StoreSettings::default();
         Self {
             context: ContextSettings::new(folders.data.clone()),
             encoder: folders.data.join(ENCODER_FILE),

@@ -18,7 +18,8 @@ use memory::feature::Feature;
 use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
 use memory::screen::{Screen, UnknownRule};
 use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
-use state::{SqliteState, StateError, StateRepair, TaskStore as _};
+use state::{Locks, SqliteState, State, StateError, StateRepair};
+use store::backend::HostedRoots;
 use store::{
     BaseFolders, Binding, BindingRequest, CacheDir, CacheDirLimits, Caller, ChangeEvent,
     ConnectError, ContextCache, ContextFiles, ContextSettings, LoadSkipReason, Memories,
@@ -71,6 +72,17 @@ pub struct UntrustedContent {
     pub memories: Vec<MemoryEntry>,
 }
 
+/// The storage that several daemons share.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    /// History, tasks and all else that outlives a restart.
+    pub state: Arc<dyn State>,
+    /// The locks between the daemons.
+    pub locks: Arc<dyn Locks>,
+    /// The roots that belong to no checkout; `None` if they are folders of this host.
+    pub roots: Option<Arc<dyn HostedRoots>>,
+}
+
 /// The opened engine. Cheap to clone; all clones share roots, caches and the state.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -79,7 +91,9 @@ pub struct Engine {
     encoder: Arc<Path>,
     reranker: Option<Reranker>,
     pub(crate) store: Arc<Store>,
-    pub(crate) state: Arc<SqliteState>,
+    pub(crate) storage: Storage,
+    /// The state, if it is a file of this host.
+    local_state: Option<Arc<SqliteState>>,
     pub(crate) folders: BaseFolders,
     clock: Arc<dyn Clock>,
     context: Arc<ContextSettings>,
@@ -97,27 +111,43 @@ impl Engine {
     /// Opens the engine. Touches no file: roots and the state are opened on first use.
     pub fn open(config: Config) -> Result<Self, EngineError> {
         let state = SqliteState::new(config.folders.state.join(STATE_FILE));
-        Self::open_with(config, state)
+        Self::open_local(config, state)
     }
 
     /// Opens the engine for a read that must not modify anything. A state that is damaged, or has
     /// to be migrated, stays as it is and reads as empty or as an error.
     pub fn open_read_only(config: Config) -> Result<Self, EngineError> {
         let state = SqliteState::new(config.folders.state.join(STATE_FILE)).read_only();
-        Self::open_with(config, state)
+        Self::open_local(config, state)
     }
 
-    fn open_with(config: Config, state: SqliteState) -> Result<Self, EngineError> {
+    fn open_local(config: Config, state: SqliteState) -> Result<Self, EngineError> {
+        let (state, locks) = (Arc::new(state), Arc::new(config.folders.clone()));
+        let local = Some(Arc::clone(&state));
+        Self::open_on(config, Storage { state, locks, roots: None }, local)
+    }
+
+    /// Opens the engine on a database that other daemons use, too. Memories in checkouts stay
+    /// files of this host; the folders of `config` hold caches.
+    pub fn open_shared(config: Config, storage: Storage) -> Result<Self, EngineError> {
+        Self::open_on(config, storage, None)
+    }
+
+    fn open_on(
+        config: Config,
+        storage: Storage,
+        local_state: Option<Arc<SqliteState>>,
+    ) -> Result<Self, EngineError> {
         let screen = Screen::new(&config.screening, &config.screening_allowed)?;
-        let state = Arc::new(state);
         let settings = StoreSettings {
             files_max: config.files_max,
             retention: config.retention,
             memory_list: config.memory_list,
             ssh: config.ssh.clone(),
+            hosted: storage.roots.clone(),
         };
         let store = Store::new(
-            Arc::<SqliteState>::clone(&state),
+            Arc::<dyn State>::clone(&storage.state),
             config.folders.clone(),
             screen.clone(),
             Arc::clone(&config.clock),
@@ -145,7 +175,7 @@ impl Engine {
         let recaller = recall_service(&folders, screen.clone(), vectors);
         let recaller = Arc::new(recaller);
         let reranker = models.of(ModelJob::Recall).map(|chat| {
-            let tasks = Arc::<SqliteState>::clone(&state);
+            let tasks = Arc::<dyn State>::clone(&storage.state);
             let found_by = (Arc::clone(&recaller), screen.clone());
             Reranker::new(found_by, chat.clone(), tasks, Arc::clone(&clock))
         });
@@ -154,7 +184,8 @@ impl Engine {
             encoder: config.encoder.into(),
             reranker,
             store,
-            state,
+            storage,
+            local_state,
             folders,
             clock,
             context: Arc::new(context),
@@ -272,7 +303,7 @@ impl Engine {
         before: Option<u64>,
         max: usize,
     ) -> Result<ModelWorkPage, StateError> {
-        let rows = self.state.model_work(workspace, before, max).await?;
+        let rows = self.storage.state.model_work(workspace, before, max).await?;
         let next = rows.last().map(|row| row.number).filter(|_| rows.len() == max);
         Ok(ModelWorkPage {
             works: rows.into_iter().filter_map(ModelWork::from_row).collect(),
@@ -339,7 +370,8 @@ impl Engine {
         let deps = LaneDeps {
             store: Arc::clone(&self.store),
             folders: self.folders.clone(),
-            tasks: Arc::<SqliteState>::clone(&self.state),
+            tasks: Arc::<dyn State>::clone(&self.storage.state),
+            locks: Arc::clone(&self.storage.locks),
             clock: Arc::clone(&self.clock),
             screen: self.screen.clone(),
             runner,
@@ -351,7 +383,7 @@ impl Engine {
 
     /// Returns the queue of proposals.
     pub fn proposal_queue(&self) -> ProposalQueue {
-        let tasks = Arc::<SqliteState>::clone(&self.state);
+        let tasks = Arc::<dyn State>::clone(&self.storage.state);
         ProposalQueue::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
     }
 
@@ -362,7 +394,7 @@ impl Engine {
 
     /// Returns the session registry that is stored in the state and whose streams are in `feeds`.
     pub fn sessions(&self, feeds: Arc<Feeds>) -> SessionRegistry {
-        let tasks = Arc::<SqliteState>::clone(&self.state);
+        let tasks = Arc::<dyn State>::clone(&self.storage.state);
         SessionRegistry::new(tasks, feeds, Arc::clone(&self.clock), self.folders.clone())
     }
 
@@ -442,14 +474,15 @@ impl Engine {
         retriever: Arc<dyn Retriever>,
         reviewing: ReviewMode,
     ) -> Conversations {
-        let (tasks, clock) = (Arc::<SqliteState>::clone(&self.state), Arc::clone(&self.clock));
+        let (tasks, clock) =
+            (Arc::<dyn State>::clone(&self.storage.state), Arc::clone(&self.clock));
         Conversations::with_review_mode(tasks, retriever, clock, reviewing)
             .with_imports(self.imports)
     }
 
     /// Publishes all later changes to `feeds`. Never ends by itself.
     pub fn follow(&self, feeds: Arc<Feeds>) -> impl Future<Output = ()> + Send + use<> {
-        let (notices, state) = (self.store.subscribe(), Arc::clone(&self.state));
+        let (notices, state) = (self.store.subscribe(), Arc::clone(&self.storage.state));
         let pins = self.store.subscribe_to_pins();
         let proposals = self.store.subscribe_to_proposals();
         async move {
@@ -479,14 +512,18 @@ impl Engine {
         }
     }
 
-    /// Returns the path of the state database.
-    pub fn state_file(&self) -> &Path {
-        self.state.path()
+    /// Returns the path of the state database, if it is a file of this host.
+    pub fn state_file(&self) -> Option<&Path> {
+        self.local_state.as_ref().map(|state| state.path())
     }
 
-    /// Repairs a damaged state database, or sets it aside and starts an empty one; `None` if nothing was wrong.
+    /// Repairs a damaged state database, or sets it aside and starts an empty one; `None` if nothing was wrong. A shared
+    /// database is not repaired.
     pub async fn repair_state(&self) -> Result<Option<StateRepair>, StateError> {
-        self.state.repair().await
+        match &self.local_state {
+            Some(state) => state.repair().await,
+            None => Ok(None),
+        }
     }
 
     /// Flushes open changes and caches, and closes the state. A later write opens it again.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use memory::change::{ChangeId, ChangeKind};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::path::{MemoryPath, Mount, Scope};
-use state::{StateError, TaskStore as _};
+use state::StateError;
 use store::{
     BindingRequest, CallContext, Caller, ProjectRoot, StoreError, WorkspaceChoice, WorkspaceId,
 };
@@ -160,7 +160,7 @@ impl Engine {
                 Workspace::new(checkout.clone(), binding).id
             }));
         }
-        let with_work = self.state.workspaces_with_work().await?;
+        let with_work = self.storage.state.workspaces_with_work().await?;
         Ok(ids.iter().any(|id| with_work.contains(id)))
     }
 }

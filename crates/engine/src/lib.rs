@@ -94,7 +94,7 @@ pub use conversation::{
     Conversations, OpenedConversation, SegmentRequest,
 };
 pub use encoder_file::{EncoderFileError, EncoderStatus, prepare_encoder_file};
-pub use engine::{Engine, EngineError, UntrustedContent};
+pub use engine::{Engine, EngineError, Storage, UntrustedContent};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, NullFeed};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{

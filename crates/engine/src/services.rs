@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use state::{StateError, TaskStore as _};
+use state::StateError;
 use store::{Caller, Memories};
 use tokio::task::JoinHandle;
 
@@ -98,7 +98,7 @@ impl Engine {
         let conversations = self.reviewed_conversations(retriever, &lanes, workspaces);
         let publishing = self.follow(Arc::clone(&feeds));
         if self.review().interval == 0 {
-            self.state.drop_watched().await?;
+            self.storage.state.drop_watched().await?;
         }
         // Left tasks are resumed before any new one is accepted.
         lanes.resume(workspaces).await?;

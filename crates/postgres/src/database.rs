@@ -9,9 +9,11 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Postgres, Transaction};
 use state::{Fault, StateError};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::call_error::{CallError, is_unreachable};
+use crate::notices::Notices;
 
 /// Name of the connections in the server's list of activities.
 const APPLICATION: &str = "lukasa";
@@ -39,6 +41,7 @@ pub struct DatabaseSettings {
     /// A name of this daemon for people, who see it as the holder of locks.
     pub daemon: String,
     /// Most connections of each of the two kinds at a time, those that write durably and the others; further calls wait.
+    /// One of the others receives notices.
     pub connections_max: u32,
     /// Longest duration of a call. A connection may be silent forever after a network failed.
     pub call_wait: Duration,
@@ -74,6 +77,7 @@ struct Pools {
     synced: PgPool,
     /// Connections whose commits do not, and that read.
     unsynced: PgPool,
+    notices: Notices,
     /// The address without user and password.
     name: String,
     settings: DatabaseSettings,
@@ -119,6 +123,7 @@ impl Database {
         Ok(Self(Arc::new(Pools {
             synced: pool(Durability::Synced),
             unsynced: pool(Durability::Unsynced),
+            notices: Notices::default(),
             name,
             settings,
         })))
@@ -131,6 +136,7 @@ impl Database {
 
     /// Closes all connections. Calls in progress end first; later ones fail.
     pub async fn close(&self) {
+        self.0.notices.close();
         self.0.synced.close().await;
         self.0.unsynced.close().await;
     }
@@ -279,6 +285,11 @@ impl Database {
     fn repetition(&self) -> Repetition {
         let connections_max = self.0.settings.connections_max;
         Repetition { connections_max, conflicts: 0, begins: 0 }
+    }
+
+    /// Returns a receiver that is notified after changes of a root, by any daemon.
+    pub(crate) fn notices(&self, owner: i64, place: &str) -> watch::Receiver<u64> {
+        self.0.notices.subscribe(&self.0.unsynced, owner, place)
     }
 
     /// Returns a name for the holder of a lock, which no other holder has.

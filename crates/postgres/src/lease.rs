@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
-use state::StateError;
 use state::rows::Columns;
+use state::{HeldLock, StateError};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -18,9 +19,8 @@ use crate::call_error::CallError;
 use crate::database::{Database, call};
 use crate::row::{rows, run};
 
-/// The first and the longest time between two attempts to take a lock.
-const POLL_MIN: Duration = Duration::from_millis(2);
-const POLL_MAX: Duration = Duration::from_millis(100);
+/// The time between the first two attempts to take a lock. Later ones are farther apart.
+const LOCK_POLL_MIN: Duration = Duration::from_millis(2);
 
 /// The condition that this holder has lock `name` of owner `$1`; the row stays locked until the end of the transaction.
 /// `$2` is the name and `$3` the fence; without a fence the condition holds.
@@ -48,6 +48,8 @@ pub(crate) struct Lease {
 pub(crate) struct HeldLease {
     lease: Lease,
     fence: i64,
+    /// The end of the time limit, by a clock that is at most as late as that of the server.
+    valid_until: Arc<Mutex<Instant>>,
     renewal: JoinHandle<()>,
     turn: Option<OwnedMutexGuard<()>>,
 }
@@ -61,38 +63,49 @@ impl Lease {
         &self.name
     }
 
-    /// Takes the lock. Waits for other holders for at most `wait`; `None` if it is not free by then.
-    pub(crate) async fn take(&self, wait: Duration) -> Result<Option<HeldLease>, StateError> {
+    /// Takes the lock. Waits for other holders for at most `wait`, and looks at least each `poll_max` whether the lock is
+    /// free; `None` if it is not free by then.
+    pub(crate) async fn take(
+        &self,
+        wait: Duration,
+        poll_max: Duration,
+    ) -> Result<Option<HeldLease>, StateError> {
         let end = Instant::now() + wait;
         let queue = Arc::clone(&self.queue).lock_owned();
         let Ok(turn) = tokio::time::timeout_at(end, queue).await else { return Ok(None) };
         // The same for all attempts, so that one whose answer was lost is no other holder.
         let holder = self.database.holder_name();
-        let mut poll = POLL_MIN;
+        let mut poll = LOCK_POLL_MIN;
         loop {
-            if let Some(fence) = self.try_take(&holder).await? {
-                let renewal = tokio::spawn(renew(self.clone(), fence));
-                return Ok(Some(HeldLease {
-                    lease: self.clone(),
-                    fence,
-                    renewal,
-                    turn: Some(turn),
-                }));
+            // A task, because a caller that stops waiting must not leave a lock behind that it got just then.
+            let attempt = tokio::spawn(self.clone().try_take(holder.clone()));
+            let attempt = attempt.await.expect("taking a lock does not panic");
+            if let Some(mut held) = attempt? {
+                held.turn = Some(turn);
+                return Ok(Some(held));
             }
             let now = Instant::now();
             if now >= end {
                 return Ok(None);
             }
             tokio::time::sleep(poll.min(end - now)).await;
-            poll = POLL_MAX.min(poll * 2);
+            poll = poll_max.min(poll * 2);
         }
     }
 
-    async fn try_take(&self, holder: &str) -> Result<Option<i64>, StateError> {
+    async fn try_take(self, holder: String) -> Result<Option<HeldLease>, StateError> {
         let (owner, name, limit) = (self.owner, self.name.as_str(), self.database.lease());
-        self.database
+        let holder = holder.as_str();
+        let begun = Instant::now();
+        let fence = self
+            .database
             .write_idempotent("take a lock", call!(take, owner, (name, holder, limit)))
-            .await
+            .await?;
+        Ok(fence.map(|fence| {
+            let valid_until = Arc::new(Mutex::new(begun + limit));
+            let renewal = tokio::spawn(renew(self.clone(), fence, Arc::clone(&valid_until)));
+            HeldLease { lease: self, fence, valid_until, renewal, turn: None }
+        }))
     }
 
     /// Returns the process that holds the lock, if one does.
@@ -105,6 +118,12 @@ impl Lease {
 impl HeldLease {
     pub(crate) const fn fence(&self) -> i64 {
         self.fence
+    }
+}
+
+impl HeldLock for HeldLease {
+    fn is_current(&self) -> bool {
+        Instant::now() < *self.valid_until.lock()
     }
 }
 
@@ -132,17 +151,18 @@ impl Drop for HeldLease {
 }
 
 /// Renews a lock three times within its time limit, until it is lost.
-async fn renew(lease: Lease, fence: i64) {
+async fn renew(lease: Lease, fence: i64, valid_until: Arc<Mutex<Instant>>) {
     let limit = lease.database.lease();
     loop {
         tokio::time::sleep(limit / 3).await;
+        let begun = Instant::now();
         let name = lease.name.as_str();
         match lease
             .database
             .write_idempotent("renew a lock", call!(extend, lease.owner, (name, fence, limit)))
             .await
         {
-            Ok(true) => {}
+            Ok(true) => *valid_until.lock() = begun + limit,
             Ok(false) => {
                 tracing::warn!(lock = name, "a lock was lost: it was not renewed in time");
                 return;

@@ -24,6 +24,7 @@ mod database;
 mod history;
 mod lease;
 mod migrate;
+mod notices;
 mod owner;
 mod root;
 mod row;

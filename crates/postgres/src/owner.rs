@@ -1,6 +1,8 @@
 //! The state of one owner: each call of the ports is one transaction or one statement.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use memory::change::{ChangeId, DatabaseId, MemoryChange, RootKey, Trust};
@@ -13,20 +15,28 @@ use sqlx::PgConnection;
 use state::rows::{Columns, single, stored_count, stored_time};
 use state::{
     AddedProposals, Attempt, ChangeQuery, ConversationRow, DreamPreconditions, EnqueueResult, Head,
-    HistoryStore, LastDream, ModelWorkRow, NewChange, NewProposal, NewTask, OpenChange, PathChange,
-    ProposalQuery, ProposalRow, PruneReport, QueueLimits, Retention, RunRow, SegmentRow,
-    SessionRow, StateError, Stats, TaskCount, TaskOutcome, TaskQuery, TaskRow, TaskStore, UsageRow,
-    UseEvent,
+    HeldLock, HistoryStore, LastDream, LockError, Locks, ModelWorkRow, NewChange, NewProposal,
+    NewTask, OpenChange, PathChange, ProposalQuery, ProposalRow, PruneReport, QueueLimits,
+    Retention, RunRow, SegmentRow, SessionRow, StateError, Stats, TaskCount, TaskOutcome,
+    TaskQuery, TaskRow, TaskStore, UsageRow, UseEvent,
 };
+
+use store::backend::{Backend, HostedRoots};
 
 use crate::call_error::CallError;
 use crate::database::Durability::{Synced, Unsynced};
 use crate::database::{Database, Durability, call, random_number};
 use crate::history::prune::CONTENTS_DROPPED_AT_ONCE;
 use crate::history::{changes, check, prune, record, usage};
+use crate::lease::Lease;
 use crate::root::RowBackend;
 use crate::row::{rows, run, storable};
 use crate::tasks::{conversations, proposals, queue, sessions};
+
+/// The longest time between two looks whether work that another daemon does is free.
+const WORK_POLL_MAX: Duration = Duration::from_millis(500);
+/// The time after which waiting for such work begins again.
+const WORK_WAIT: Duration = Duration::from_hours(1);
 
 impl Database {
     /// Returns the state of an owner, and registers the owner if the name is new.
@@ -116,6 +126,24 @@ impl OwnerState {
             after = ChangeId(last);
         }
         Ok(dropped)
+    }
+}
+
+impl HostedRoots for OwnerState {
+    fn root(&self, place: &str) -> Arc<dyn Backend> {
+        Arc::new(Self::root(self, place))
+    }
+}
+
+#[async_trait]
+impl Locks for OwnerState {
+    async fn acquire(&self, name: &str) -> Result<Box<dyn HeldLock>, LockError> {
+        let lease = Lease::new(self.database.clone(), self.owner, format!("work {name}"));
+        loop {
+            if let Some(held) = lease.take(WORK_WAIT, WORK_POLL_MAX).await? {
+                return Ok(Box::new(held));
+            }
+        }
     }
 }
 
@@ -268,9 +296,7 @@ impl HistoryStore for OwnerState {
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, StateError> {
         const OPERATION: &str = "drop old history";
         let owner = self.owner;
-        let before = |age: std::time::Duration| {
-            stored_time(now).saturating_sub(stored_count(age.as_nanos()))
-        };
+        let before = |age: Duration| stored_time(now).saturating_sub(stored_count(age.as_nanos()));
         let times = (before(retention.age), before(PROPOSAL_WAITING_KEPT));
         self.database.write(Unsynced, OPERATION, call!(proposals::prune, owner, times)).await?;
         let mut report = PruneReport {

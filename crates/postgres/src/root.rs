@@ -26,12 +26,15 @@ use store::backend::{
     Backend, BackendError, Expect, Extent, FileKind, FileList, FileRead, Freshness, IsReferenced,
     LastWrite, RootLock, Staged, Stamp, SweepReport, Walk,
 };
+use tokio::sync::watch;
 
 use crate::database::{Database, Durability, call};
 use crate::lease::{Lease, root_lock_name};
 use crate::root::files::{FileWrite, PlannedFile, Target};
 use crate::root::listing::walk_of;
 
+/// The longest time between two looks whether a root is free.
+const ROOT_POLL_MAX: Duration = Duration::from_millis(50);
 /// Bytes that are read from files in one statement.
 const BYTES_READ_TOGETHER_MAX: usize = 16 << 20;
 /// Files that are read in one statement.
@@ -236,7 +239,7 @@ impl Backend for RowBackend {
         database: DatabaseId,
         wait: Duration,
     ) -> Result<Box<dyn RootLock>, BackendError> {
-        let lease = self.0.lease.take(wait).await;
+        let lease = self.0.lease.take(wait, ROOT_POLL_MAX).await;
         let lease = lease.map_err(|error| self.error("lock the memories", error))?;
         let lease = lease.ok_or(BackendError::Locked(wait))?;
         let lock = lock::RowRootLock::new(self.clone(), database, lease).await;
@@ -270,6 +273,10 @@ impl Backend for RowBackend {
             .ok()?;
         let write = write.unwrap_or_default();
         (!write.is_writing).then_some(write.writes)
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.0.database.notices(self.0.owner, &self.0.place))
     }
 
     async fn sync(&self, _paths: &[RelativePath]) -> Result<(), BackendError> {

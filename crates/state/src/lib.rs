@@ -12,6 +12,7 @@
 mod copy;
 mod error;
 mod file_lock;
+mod locks;
 pub mod private_files;
 mod proposal;
 mod record;
@@ -22,6 +23,7 @@ mod task;
 pub use copy::copy_database;
 pub use error::{Fault, FaultClass, StateError};
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
+pub use locks::{HeldLock, LockError, Locks};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
     ChangeQuery, Head, LockHold, NewChange, NewFileChange, OpenChange, OpenFile, PathChange,
@@ -41,6 +43,11 @@ use memory::change::{ChangeId, DatabaseId, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
+
+/// Both ports on one database.
+pub trait State: HistoryStore + TaskStore {}
+
+impl<T: HistoryStore + TaskStore> State for T {}
 
 /// A store of history, pins and usage.
 ///

@@ -490,6 +490,13 @@ pub trait Backend: Debug + Send + Sync {
     fn folder(&self) -> Option<PathBuf>;
 }
 
+/// The roots that belong to no checkout, if a database keeps their files: those of the global scope, of workspaces and of
+/// projects whose memories are beside the global ones.
+pub trait HostedRoots: Debug + Send + Sync {
+    /// Returns the root at a place.
+    fn root(&self, place: &str) -> Arc<dyn Backend>;
+}
+
 /// A failed storage operation.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {

@@ -10,11 +10,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use async_trait::async_trait;
 use memory::change::RootKey;
 use memory::document::Revision;
 use memory::path::{Layout, Mount, Scope};
-use state::FileLock;
 use state::private_files::create_private_folder;
+use state::{FileLock, HeldLock, LockError, LockMode, Locks};
 
 use crate::backend::local::{Privacy, RootDir};
 use crate::checkout_record::CheckoutRecord;
@@ -40,7 +41,7 @@ impl BaseFolders {
         }
     }
 
-    /// Returns the lock of this name, for work that one process may do at a time. The name consists of letters,
+    /// Returns the lock of this name, for work that one process of this host may do at a time. The name consists of letters,
     /// digits, `.`, `_` and `-`.
     pub fn lock(&self, name: &str) -> FileLock {
         FileLock::with_folder(self.lock_path(name))
@@ -52,6 +53,13 @@ impl BaseFolders {
 
     pub(crate) fn locks_folder(&self) -> PathBuf {
         self.state.join("locks")
+    }
+}
+
+#[async_trait]
+impl Locks for BaseFolders {
+    async fn acquire(&self, name: &str) -> Result<Box<dyn HeldLock>, LockError> {
+        Ok(Box::new(self.lock(name).acquire(LockMode::Exclusive).await?))
     }
 }
 
@@ -306,8 +314,9 @@ pub(crate) fn digest(path: &Path) -> String {
 pub(crate) struct RootSpec {
     pub(crate) key: RootKey,
     pub(crate) files: RootFiles,
-    /// Whether the root may carry a generated `MEMORY.md`.
-    pub(crate) may_generate_list: bool,
+    /// Whether it belongs to this host and not to a checkout, so that a database may keep its files. As a folder it
+    /// carries a generated `MEMORY.md`.
+    pub(crate) is_hosted: bool,
     /// The record of the checkout that a workspace belongs to.
     pub(crate) checkout: Option<CheckoutRecord>,
 }
@@ -369,7 +378,7 @@ fn dedup_roots(mounts: Vec<MountSpec>) -> Vec<MountSpec> {
     mounts.into_iter().map(check).collect()
 }
 
-fn root_spec(identity: String, root_dir: RootDir, may_have_list: bool) -> RootSpec {
+fn root_spec(identity: String, root_dir: RootDir, is_hosted: bool) -> RootSpec {
     // A root that does not exist yet already has its final key. The existing part of its parent folders is
     // resolved, so that two paths to one folder have one key.
     // Folder names that a checkout controls are not resolved: a link to another root must not lead to that root's
@@ -378,7 +387,7 @@ fn root_spec(identity: String, root_dir: RootDir, may_have_list: bool) -> RootSp
     RootSpec {
         key: RootKey { identity, place },
         files: RootFiles::Local(root_dir),
-        may_generate_list: may_have_list,
+        is_hosted,
         checkout: None,
     }
 }
@@ -449,7 +458,7 @@ fn remote_project(
         ProjectRoot::Repo => RootSpec {
             key: RootKey { identity: format!("project:{identity}"), place: remote_place(folder) },
             files: RootFiles::Remote(folder.clone()),
-            may_generate_list: false,
+            is_hosted: false,
             checkout: None,
         },
     };

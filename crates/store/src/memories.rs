@@ -164,8 +164,8 @@ impl Store {
                 if read_only { Access::ReadOnly } else { access(caller.class, spec.mount) };
             let mount = spec.mount;
             // Roots in a checkout and flat roots never carry a generated index.
-            let in_checkout = mount != Mount::Flat
-                && spec.root.as_ref().is_ok_and(|root| !root.may_generate_list);
+            let in_checkout =
+                mount != Mount::Flat && spec.root.as_ref().is_ok_and(|root| !root.is_hosted);
             let root = spec.root.map(|root| self.open_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });
@@ -178,10 +178,19 @@ impl Store {
     }
 
     /// Returns the root for a spec. All callers in this process share it.
-    fn open_root(&self, mount: Mount, spec: RootSpec) -> Arc<Root> {
+    fn open_root(&self, mount: Mount, mut spec: RootSpec) -> Arc<Root> {
+        let hosted = self.settings.hosted.as_ref().filter(|_| spec.is_hosted);
+        if hosted.is_some() {
+            // All daemons of a database give a root the same place, whatever their folders are.
+            spec.key.place.clone_from(&spec.key.identity);
+        }
         let mut roots = self.roots.lock();
         let root = roots.entry(spec.key.clone()).or_insert_with(|| {
-            let has_list = spec.may_generate_list && self.settings.memory_list;
+            if let Some(hosted) = hosted {
+                let backend = hosted.root(&spec.key.place);
+                return Arc::new(Root::new(mount, spec.key, backend, false));
+            }
+            let has_list = spec.is_hosted && self.settings.memory_list;
             let remote = match &spec.files {
                 RootFiles::Local(_) => None,
                 RootFiles::Remote(folder) => Some(folder.clone()),

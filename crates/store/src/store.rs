@@ -22,6 +22,7 @@ use state::{HistoryStore, Retention, StateError, UseEvent};
 use tokio::sync::{OnceCell, broadcast};
 use tokio::task::JoinHandle;
 
+use crate::backend::HostedRoots;
 use crate::backend::local::{Observer, highest_completed};
 use crate::backend::remote::{Link, SshConnect, SshSettings};
 use crate::binding::BaseFolders;
@@ -85,6 +86,8 @@ pub struct StoreSettings {
     pub memory_list: bool,
     /// Settings for reaching other machines.
     pub ssh: SshSettings,
+    /// The roots that belong to no checkout, if they are not folders of this host.
+    pub hosted: Option<Arc<dyn HostedRoots>>,
 }
 
 impl Default for StoreSettings {
@@ -94,6 +97,7 @@ impl Default for StoreSettings {
             retention: Retention { age: HISTORY_AGE_DEFAULT, bytes: HISTORY_BYTES_DEFAULT },
             memory_list: true,
             ssh: SshSettings::default(),
+            hosted: None,
         }
     }
 }

@@ -36,7 +36,8 @@ Examples:
   lukasa serve                                     serves the project of the current folder
   lukasa serve --workspace ~/shop --workspace ~/site
   lukasa serve --port 0 --json                     any free port; prints address and log as JSON
-  lukasa serve --allow-origin http://localhost:3000")]
+  lukasa serve --allow-origin http://localhost:3000
+  LUKASA_DATABASE=postgres://lukasa@db/lukasa lukasa serve --workspace-id team")]
 pub(crate) struct Serve {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
@@ -54,6 +55,10 @@ pub(crate) struct Serve {
     #[arg(long = "untrusted", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) untrusted: Vec<PathBuf>,
 
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+
     #[command(flatten)]
     pub(crate) access: HttpAccess,
 
@@ -69,6 +74,29 @@ pub(crate) struct Serve {
     #[cfg(feature = "child")]
     #[arg(long, value_name = "RUNNER")]
     pub(crate) runner: Option<RunnerKind>,
+}
+
+/// The options of daemons that share a database.
+#[cfg(feature = "cluster")]
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Several daemons")]
+pub(crate) struct Cluster {
+    /// PostgreSQL database that several daemons share, such as `postgres://user@host/name`
+    ///
+    /// Global memories, those of workspaces and all state are rows there instead of files here. Set `LUKASA_DATABASE`
+    /// instead if the address has a password, as all users can see arguments.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "LUKASA_DATABASE",
+        hide_env_values = true,
+        conflicts_with = "flat"
+    )]
+    pub(crate) database: Option<String>,
+
+    /// Owner of the memories in the database; owners never see each other's
+    #[arg(long, value_name = "NAME", default_value = "default", requires = "database")]
+    pub(crate) owner: String,
 }
 
 /// The process that runs tasks.

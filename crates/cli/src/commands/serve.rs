@@ -7,9 +7,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::Workspace;
+#[cfg(feature = "cluster")]
+use engine::{BindingRequest, Engine, Storage};
+use engine::{Workspace, WorkspaceChoice};
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
+#[cfg(feature = "cluster")]
+use postgres::DatabaseSettings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use server::http::{self, AllowedHosts, BearerToken, GuardConfig, HttpConfig, Listener};
@@ -18,6 +22,8 @@ use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, App, SettingsFile};
+#[cfg(feature = "cluster")]
+use crate::args::Cluster;
 use crate::args::{HttpAccess, Serve};
 use crate::daemon::{self, DaemonLock, DaemonRecord};
 use crate::exit::{Failure, Status};
@@ -26,6 +32,10 @@ use crate::hooks::host;
 use crate::render::text::quoted;
 use crate::render::{print, sanitize};
 
+/// The workspace of a daemon that has a database and no folder.
+#[cfg(feature = "cluster")]
+const DEFAULT_WORKSPACE: &str = "default";
+
 /// Serves until a signal arrives; a second signal ends without waiting for running work.
 pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     let (rules, token_file) = rules(app, &args.access)?;
@@ -33,13 +43,19 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         return Err(Failure::usage(format!("other machines can reach {}", args.host))
             .help("use `--allow-remote --behind-proxy` if a TLS proxy is in front of it"));
     }
+    #[cfg(feature = "cluster")]
+    let shared = open_shared(app, args).await?;
+    #[cfg(feature = "cluster")]
+    let engine = shared.as_ref().map_or(&app.engine, |(engine, _)| engine).clone();
+    #[cfg(not(feature = "cluster"))]
+    let engine = app.engine.clone();
     let workspaces = workspaces(app, args)?;
     let lock = DaemonLock::acquire(&app.folders.state)?;
     let socket = daemon::socket(&app.folders.state);
     let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref())?;
     let url = format!("http://{address}");
     let place = DaemonRecord { pid: std::process::id(), url, socket, token_file };
-    let mut settings = app.engine.lane_settings();
+    let mut settings = engine.lane_settings();
     if let Some(concurrent_max) = args.max_concurrent_tasks {
         settings.concurrent_max = concurrent_max.get();
     }
@@ -47,11 +63,11 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     let flag = args.runner;
     #[cfg(not(feature = "child"))]
     let flag = None;
-    let chosen = app.runners.for_daemon(&app.engine, flag);
+    let chosen = app.runners.for_daemon(&engine, flag);
     let runner = Arc::clone(&chosen.runner);
     let host = HttpConfig {
-        engine: app.engine.clone(),
-        serving: app.engine.serve_with(runner, &workspaces, settings).await?,
+        serving: engine.serve_with(runner, &workspaces, settings).await?,
+        engine,
         workspaces,
         clock: Arc::new(SystemClock),
         rules,
@@ -77,11 +93,37 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         }
     }
     chosen.close().await;
+    #[cfg(feature = "cluster")]
+    if let Some((engine, database)) = shared {
+        engine.close().await;
+        database.close().await;
+    }
     if let Some(socket) = &place.socket {
         // An error is ignored, since the next daemon replaces the socket.
         files::remove(socket).unwrap_or_default();
     }
     Ok(Status::Done)
+}
+
+/// Opens the engine on the database that the daemon shares with others, if it has one.
+#[cfg(feature = "cluster")]
+async fn open_shared(
+    app: &App,
+    args: &Serve,
+) -> Result<Option<(Engine, postgres::Database)>, Failure> {
+    let Cluster { database: Some(address), owner } = &args.cluster else { return Ok(None) };
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let daemon = format!("process {} on {host}", std::process::id());
+    let settings = DatabaseSettings { daemon, ..DatabaseSettings::default() };
+    let database = postgres::Database::open(address, settings).await?;
+    let owner = Arc::new(database.owner(owner).await?);
+    let storage = Storage {
+        state: Arc::clone(&owner) as _,
+        locks: Arc::clone(&owner) as _,
+        roots: Some(owner),
+    };
+    Ok(Some((Engine::open_shared(app.config.clone(), storage)?, database)))
 }
 
 /// Returns the access rules, and the file of the token unless the token came from elsewhere.
@@ -124,7 +166,11 @@ fn rules(app: &App, guard: &HttpAccess) -> Result<(GuardConfig, Option<PathBuf>)
 /// Returns the workspaces to serve, each once.
 fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
     let mut served = Vec::new();
-    if args.workspaces.is_empty() {
+    #[cfg(feature = "cluster")]
+    if args.cluster.database.is_some() && args.workspaces.is_empty() {
+        served.push(named_workspace(app)?);
+    }
+    if served.is_empty() && args.workspaces.is_empty() {
         served.push(app.workspace());
     }
     for folder in &args.workspaces {
@@ -144,6 +190,15 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
         workspaces.push(Workspace { primary, memory_enabled: !args.no_tasks, ..one });
     }
     Ok(workspaces)
+}
+
+/// Returns the workspace that a daemon serves which has a database and no folder.
+#[cfg(feature = "cluster")]
+fn named_workspace(app: &App) -> Result<Workspace, Failure> {
+    let id = app.globals.workspace_id.as_deref().unwrap_or(DEFAULT_WORKSPACE);
+    let id = id.parse().map_err(|error| Failure::usage(format!("--workspace-id: {error}")))?;
+    let workspace = WorkspaceChoice::Id(id);
+    Ok(Workspace::from_binding(BindingRequest { workspace, ..BindingRequest::default() }))
 }
 
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
@@ -191,7 +246,11 @@ fn connections_max() -> usize {
 /// Prints the address of the daemon, and commands to try.
 fn announce(app: &App, host: &HttpConfig, place: &DaemonRecord) -> Result<(), Failure> {
     let DaemonRecord { pid, url, socket, token_file } = place;
-    let folders: Vec<_> = host.workspaces.iter().map(|one| one.cwd.to_string()).collect();
+    let served = |one: &Workspace| match (&one.binding.workspace, &one.binding.project) {
+        (WorkspaceChoice::Id(id), None) => format!("the workspace {id}"),
+        _ => one.cwd.to_string(),
+    };
+    let served: Vec<_> = host.workspaces.iter().map(served).collect();
     if app.output.json {
         let value = json!({
             "url": url, "pid": pid, "socket": socket, "token_file": token_file,
@@ -215,7 +274,7 @@ fn announce(app: &App, host: &HttpConfig, place: &DaemonRecord) -> Result<(), Fa
          For an agent that speaks MCP over HTTP:\n\
          \n  claude mcp add --transport http lukasa {url}/mcp --header \"Authorization: Bearer {token}\"\n\n\
          `{url}/docs`, requested with that header, describes the rest. Ctrl-C stops the daemon.\n",
-        sanitize::line(&folders.join(", "))
+        sanitize::line(&served.join(", "))
     );
     print(text.as_bytes())
 }

@@ -37,7 +37,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     let next_dream = TaskClient::open(app).next_dream().await;
     // Errors of the state are among the findings.
     let pending = app.engine.proposal_queue().count(&memories).await.unwrap_or_default();
-    let state_file = app.engine.state_file();
+    let state_file = app.engine.state_file().expect("a command works on the files of this host");
     let set_aside = set_aside_databases(state_file).unwrap_or_else(|error| {
         // A missing folder has no databases.
         if error.kind() != std::io::ErrorKind::NotFound {

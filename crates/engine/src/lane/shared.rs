@@ -21,7 +21,7 @@ use memory::limits::{
 };
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{FileLock, FileLockError, QueueLimits, StateError, TaskStore};
+use state::{LockError, Locks, QueueLimits, StateError, TaskStore};
 use store::{BaseFolders, Binding, CallContext, Caller, Draft, Memories, OutsideReadFlag, Store};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -42,6 +42,8 @@ pub struct LaneDeps {
     pub folders: BaseFolders,
     /// The storage of tasks.
     pub tasks: Arc<dyn TaskStore>,
+    /// The locks of lanes.
+    pub locks: Arc<dyn Locks>,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
     /// Screening: secrets are not stored, not even in a queue.
@@ -67,7 +69,7 @@ pub struct LaneSettings {
     pub probe_wait: Duration,
     /// Time that a runner gets to end by itself after it was asked to stop.
     pub stop_wait: Duration,
-    /// First delay before a lane retries after an error of its lock file or the state.
+    /// First delay before a lane retries after an error of its lock or the state.
     pub retry_delay: Duration,
     /// Interval between two rounds of maintenance.
     pub maintenance_interval: Duration,
@@ -180,8 +182,8 @@ pub(super) struct LanesInner {
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) id: String,
-    /// Held by the process that runs the lane's tasks.
-    pub(super) lock: FileLock,
+    /// The name of the lock that the process holds that runs the lane's tasks.
+    pub(super) lock_name: String,
     pub(super) state: Mutex<LaneState>,
     /// A counter of all events in the lane; a change wakes the waiting callers.
     pub(super) progress: watch::Sender<u64>,
@@ -210,14 +212,14 @@ pub(super) struct LaneState {
 /// The reason why a lane cannot continue for now. Recovery takes up its running task later.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LaneError {
-    /// The lock file cannot be used.
+    /// The lock cannot be used.
     #[error(transparent)]
-    Lock(#[from] FileLockError),
+    Lock(#[from] LockError),
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The lock file was removed, so another process may run the same lane.
-    #[error("the lock file of the lane was removed")]
+    /// The lock file was removed, or the lock was not renewed in time. Another process may run the same lane.
+    #[error("the lock of the lane was lost")]
     LockLost,
 }
 
@@ -225,7 +227,8 @@ impl LaneError {
     pub(super) fn code(&self) -> MemoryErrorCode {
         match self {
             Self::State(error) => error.code(),
-            Self::Lock(_) | Self::LockLost => MemoryErrorCode::StorageFailed,
+            Self::Lock(error) => error.code(),
+            Self::LockLost => MemoryErrorCode::StorageFailed,
         }
     }
 }
@@ -250,7 +253,7 @@ impl LanesInner {
         let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
             Arc::new(Lane {
                 id: workspace.id.clone(),
-                lock: self.deps.folders.lock(&format!("lane-{}", workspace.id)),
+                lock_name: format!("lane-{}", workspace.id),
                 state: Mutex::new(LaneState {
                     workspace: workspace.clone(),
                     worker: None,

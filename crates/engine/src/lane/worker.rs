@@ -16,9 +16,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use memory::feature::Feature;
 use memory::limits::LANE_RETRY_DELAY_MAX;
-use state::{
-    Attempt, FileLockGuard, LockMode, NewProposal, RunRow, StateError, TaskOutcome, TaskRow,
-};
+use state::{Attempt, HeldLock, NewProposal, RunRow, StateError, TaskOutcome, TaskRow};
 use store::{Draft, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -140,7 +138,7 @@ impl LanesInner {
         let guard = tokio::select! {
             biased;
             () = self.draining.cancelled() => return Ok(()),
-            guard = lane.lock.acquire(LockMode::Exclusive) => guard?,
+            guard = self.deps.locks.acquire(&lane.lock_name) => guard?,
         };
         self.recover(lane).await?;
         loop {
@@ -165,7 +163,7 @@ impl LanesInner {
                     _ => continue,
                 },
             };
-            if let Err(error) = self.attempt(lane, &guard, &row).await {
+            if let Err(error) = self.attempt(lane, &*guard, &row).await {
                 // This process is alive, so recovery must not count the attempt as lost in a crash.
                 let mut state = lane.state.lock();
                 state.failed_attempts.entry(row.id.clone()).or_default().insert(row.attempts);
@@ -196,7 +194,7 @@ impl LanesInner {
     async fn attempt(
         &self,
         lane: &Lane,
-        guard: &FileLockGuard,
+        guard: &dyn HeldLock,
         row: &TaskRow,
     ) -> Result<(), LaneError> {
         let task = match self.decode_task(lane, row) {
@@ -236,7 +234,7 @@ impl LanesInner {
     async fn decide_and_commit(
         &self,
         RunningTask { lane, stop }: &RunningTask<'_>,
-        guard: &FileLockGuard,
+        guard: &dyn HeldLock,
         task: &Task,
         attempt: Attempt<'_>,
     ) -> Result<AttemptOutcome, LaneError> {

@@ -472,7 +472,7 @@ async fn a_silent_session_ends_before_one_that_is_used() {
         sessions.push(daemon.callers.begin(&shop).await.unwrap());
     }
     let knows = async |daemon: &FeedDaemon, session: &Session| {
-        let known = SqliteState::new(daemon.engine.state_file().to_owned());
+        let known = SqliteState::new(daemon.engine.state_file().unwrap().to_owned());
         known.has_client(&shop, session.client.as_str()).await.unwrap()
     };
     // The first client polls, the third uses its session, and the second is silent.

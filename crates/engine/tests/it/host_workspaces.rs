@@ -88,7 +88,7 @@ async fn a_workspace_with_waiting_tasks_is_not_removed() {
     let folder = binding.local_project().unwrap().to_owned();
     let named: WorkspaceId = "named".parse().unwrap();
     let other = BindingRequest { workspace: WorkspaceChoice::Id(named.clone()), ..binding.clone() };
-    let state = SqliteState::new(engine.state_file().to_owned());
+    let state = SqliteState::new(engine.state_file().unwrap().to_owned());
     let served = [binding, other].map(|binding| Workspace::new(folder.clone(), binding));
     for (workspace, id) in served.iter().zip([&id, &named]) {
         assert_eq!(workspace.memory_workspace().as_ref(), Some(id));

@@ -136,7 +136,7 @@ impl ReviewFixture {
     }
 
     fn database(&self) -> SqliteState {
-        SqliteState::new(self.engine.state_file().to_owned())
+        SqliteState::new(self.engine.state_file().unwrap().to_owned())
     }
 
     async fn proposals(&self) -> Vec<(String, String)> {

@@ -279,7 +279,7 @@ async fn a_damaged_segment_record_is_gathered_again() {
     desk.apply(create("/memories/global/first.md", "first\n")).await;
     let conversation = desk.conversation().await;
     let (given, _) = desk.context_text(&conversation).await;
-    let state = SqliteState::new(desk.engine.state_file().to_owned());
+    let state = SqliteState::new(desk.engine.state_file().unwrap().to_owned());
     let row = state.segment("talk-1").await.unwrap().unwrap();
     for data in ["no JSON", "{\"parts\":[[\"poem\",\"x\"]],\"told\":[]}"] {
         let there = state.segment("talk-1").await.unwrap().unwrap();

@@ -10,6 +10,7 @@ use store::backend::{BackendError, RootLock};
 use crate::call_error::CallError;
 use crate::database::{Durability, call};
 use crate::lease::HeldLease;
+use crate::notices::{CHANNEL, notice};
 use crate::root::RowBackend;
 use crate::root::files::{self, Target};
 use crate::row::{rows, run};
@@ -132,13 +133,17 @@ async fn mark_write(
 ) -> Result<u64, CallError> {
     let is_writing = mark == Mark::Begin;
     let writes = files::mark(connection, target, (recorder, is_writing)).await?;
-    if let Mark::End(Some(change)) = mark {
-        let complete = sqlx::query(
-            "INSERT INTO completed_changes (owner, place, recorder, change_id) VALUES ($1, $2, $3, $4)
-            ON CONFLICT (owner, place, recorder) DO UPDATE SET change_id = excluded.change_id",
+    if let Mark::End(completed) = mark {
+        let end = sqlx::query(
+            "WITH completed AS (
+                INSERT INTO completed_changes (owner, place, recorder, change_id)
+                SELECT $1, $2, $3, $4 WHERE $4::bigint IS NOT NULL
+                ON CONFLICT (owner, place, recorder) DO UPDATE SET change_id = excluded.change_id)
+            SELECT pg_notify($5, $6)",
         );
-        let complete = complete.bind(target.owner).bind(target.place).bind(recorder);
-        run(connection, complete.bind(change.0)).await?;
+        let end = end.bind(target.owner).bind(target.place).bind(recorder);
+        let end = end.bind(completed.map(|change| change.0));
+        run(connection, end.bind(CHANNEL).bind(notice(target.owner, target.place))).await?;
     }
     Ok(writes)
 }

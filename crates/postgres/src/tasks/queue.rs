@@ -140,8 +140,9 @@ pub(crate) async fn insert(
     Ok(new_task_row(task.clone(), seq))
 }
 
-/// Begins the oldest queued task of a workspace unless one runs; reviews come last. Of two daemons that do so at the
-/// same time, the index of running tasks lets one through.
+/// Begins the oldest queued task of a workspace unless one runs; reviews come last. Of two daemons that do so at the same
+/// time, one waits for the row of the other. It does not skip the row: the other may fail, and a later task must not go
+/// first. The index of running tasks lets only one through.
 pub(crate) async fn begin_next(
     connection: &mut PgConnection,
     owner: i64,
@@ -151,7 +152,7 @@ pub(crate) async fn begin_next(
         "UPDATE tasks SET status = 'running', attempts = attempts + 1, updated_at = $3
         WHERE owner = $1 AND status = 'queued' AND seq = (SELECT seq FROM tasks
             WHERE owner = $1 AND workspace = $2 AND {UNFINISHED} AND status = 'queued'
-            ORDER BY kind = 'review', seq LIMIT 1 FOR UPDATE SKIP LOCKED)
+            ORDER BY kind = 'review', seq LIMIT 1 FOR UPDATE)
         AND NOT EXISTS (SELECT 1 FROM tasks WHERE owner = $1 AND workspace = $2 AND status = 'running')
         RETURNING {COLUMNS}"
     )));

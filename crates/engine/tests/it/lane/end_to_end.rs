@@ -117,7 +117,7 @@ async fn a_request_is_stored_until_its_task_ends_and_a_secret_is_never_stored() 
     let home = EngineHome::new();
     let holds = |text: &str| {
         let mut bytes = Vec::new();
-        for entry in fs::read_dir(home.engine.state_file().parent().unwrap()).unwrap() {
+        for entry in fs::read_dir(home.engine.state_file().unwrap().parent().unwrap()).unwrap() {
             let path = entry.unwrap().path();
             if path.is_file() {
                 bytes.extend(fs::read(path).unwrap());

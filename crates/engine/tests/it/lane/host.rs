@@ -94,6 +94,7 @@ impl LaneHost {
             store: Arc::clone(&store),
             folders: self.folders.clone(),
             tasks: Arc::clone(&tasks),
+            locks: Arc::new(self.folders.clone()),
             clock: Arc::clone(&self.clock) as _,
             screen: Screen::default(),
             runner,
