@@ -195,7 +195,7 @@ const fn kind_of_code(code: MemoryErrorCode) -> ErrorKind {
         | MemoryErrorCode::EscapesRoot
         | MemoryErrorCode::FeatureDisabled => ErrorKind::Denied,
         MemoryErrorCode::ScopeFull | MemoryErrorCode::StorageFull => ErrorKind::Full,
-        MemoryErrorCode::Locked => ErrorKind::Busy,
+        MemoryErrorCode::StorageUnavailable | MemoryErrorCode::Locked => ErrorKind::Busy,
         MemoryErrorCode::StorageFailed => ErrorKind::Fault,
     }
 }

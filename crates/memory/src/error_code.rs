@@ -46,6 +46,8 @@ pub enum MemoryErrorCode {
     StorageFull,
     /// A file or the state database cannot be read or written.
     StorageFailed,
+    /// The database that several daemons share cannot be reached.
+    StorageUnavailable,
     /// Another process holds the lock of the root.
     Locked,
     /// The person has switched the feature off.
@@ -84,6 +86,7 @@ impl MemoryErrorCode {
             }
             Self::StorageFull => "The disk or the quota is full. Nothing was changed.",
             Self::StorageFailed => "A file or the state database cannot be read or written.",
+            Self::StorageUnavailable => "The database cannot be reached. Try again soon.",
             Self::Locked => "Another process holds the lock of the root for too long. Try again.",
             Self::FeatureDisabled => {
                 "The person switched this off. `lukasa features` says where; nothing else is wrong."

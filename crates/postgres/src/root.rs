@@ -96,7 +96,7 @@ impl RowBackend {
 
     fn error(&self, doing: &'static str, error: StateError) -> BackendError {
         match error {
-            StateError::Unreachable { .. } => BackendError::Unreachable(error.to_string()),
+            StateError::Unreachable { .. } => BackendError::StateUnreachable(error.to_string()),
             StateError::Full { .. } => BackendError::Full(io::Error::other(error)),
             StateError::Busy { .. } => BackendError::Locked(self.0.database.lease()),
             error => BackendError::Io { doing, source: io::Error::other(error) },
@@ -191,7 +191,7 @@ impl Backend for RowBackend {
                 let reason = error.to_string();
                 let failed = |_: &RelativePath| match &error {
                     StateError::Unreachable { .. } => {
-                        Err(BackendError::Unreachable(reason.clone()))
+                        Err(BackendError::StateUnreachable(reason.clone()))
                     }
                     _ => Err(BackendError::Io {
                         doing: "read a memory",

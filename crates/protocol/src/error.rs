@@ -164,6 +164,8 @@ codes! {
         "The disk or the quota is full. Nothing was changed.";
     StorageFailed = 500,
         "A file or the state database cannot be read or written.";
+    StorageUnavailable = 503,
+        "The database that several daemons share cannot be reached. Try again after the time in `Retry-After`; a write may have been done.";
     Locked = 503,
         "Another process holds the lock of the memories for too long. Try again.";
 

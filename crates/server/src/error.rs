@@ -90,7 +90,9 @@ impl ErrorResponse {
         log_failure("a request", error, code);
         let response = Self::from(wire_code(code));
         match code {
-            MemoryErrorCode::Locked => response.retry_after(HTTP_RETRY_AFTER_SECONDS),
+            MemoryErrorCode::StorageUnavailable | MemoryErrorCode::Locked => {
+                response.retry_after(HTTP_RETRY_AFTER_SECONDS)
+            }
             _ => response,
         }
     }
@@ -235,6 +237,7 @@ pub(crate) const fn wire_code(code: MemoryErrorCode) -> ErrorCode {
         MemoryErrorCode::EscapesRoot => ErrorCode::EscapesRoot,
         MemoryErrorCode::StorageFull => ErrorCode::StorageFull,
         MemoryErrorCode::StorageFailed => ErrorCode::StorageFailed,
+        MemoryErrorCode::StorageUnavailable => ErrorCode::StorageUnavailable,
         MemoryErrorCode::Locked => ErrorCode::Locked,
         MemoryErrorCode::FeatureDisabled => ErrorCode::FeatureDisabled,
     }
@@ -262,7 +265,9 @@ pub(crate) const fn submit_code(kind: TaskKind, error: &SubmitError) -> ErrorCod
 const fn is_failure(error: &BackendError) -> bool {
     use BackendError as E;
     match error {
-        E::Full(_) | E::Locked(_) | E::Unreachable(_) | E::Io { .. } => true,
+        E::Full(_) | E::Locked(_) | E::Unreachable(_) | E::StateUnreachable(_) | E::Io { .. } => {
+            true
+        }
         E::NotFound
         | E::Occupied
         | E::WrongKind

@@ -101,8 +101,8 @@ impl StateError {
         match self {
             Self::Full { .. } => MemoryErrorCode::StorageFull,
             Self::Busy { .. } => MemoryErrorCode::Locked,
+            Self::Unreachable { .. } => MemoryErrorCode::StorageUnavailable,
             Self::Unavailable { .. }
-            | Self::Unreachable { .. }
             | Self::Damaged { .. }
             | Self::Newer { .. }
             | Self::Failed { .. } => MemoryErrorCode::StorageFailed,
@@ -330,7 +330,7 @@ mod tests {
         );
         check(
             Fault::Database { class: FaultClass::Unreachable, source: "connection refused".into() },
-            MemoryErrorCode::StorageFailed,
+            MemoryErrorCode::StorageUnavailable,
             "cannot count uses: the database `/s/state.db` cannot be reached; try again",
         );
         check(

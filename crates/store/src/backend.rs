@@ -527,6 +527,9 @@ pub enum BackendError {
     /// The machine of the root is out of reach. What was requested may have been done.
     #[error("{0}")]
     Unreachable(String),
+    /// The database that keeps the root is out of reach. What was requested may have been done.
+    #[error("{0}")]
+    StateUnreachable(String),
     /// Any other failure of the machine.
     #[error("cannot {doing}")]
     Io {
@@ -551,6 +554,7 @@ impl BackendError {
             Self::NotWritable(_) => MemoryErrorCode::ReadOnly,
             Self::Locked(_) => MemoryErrorCode::Locked,
             Self::Unreachable(_) => MemoryErrorCode::ScopeUnavailable,
+            Self::StateUnreachable(_) => MemoryErrorCode::StorageUnavailable,
             Self::Io { .. } => MemoryErrorCode::StorageFailed,
         }
     }

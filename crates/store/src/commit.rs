@@ -286,6 +286,7 @@ fn is_outcome_unknown(error: &BackendError) -> bool {
             | BackendError::Full(_)
             | BackendError::NotWritable(_)
             | BackendError::Unreachable(_)
+            | BackendError::StateUnreachable(_)
     )
 }
 

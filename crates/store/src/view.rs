@@ -139,6 +139,9 @@ impl Memories {
                             .to_owned())
                     }
                     Err(BackendError::Unreachable(reason)) => Err(reason),
+                    Err(error @ BackendError::StateUnreachable(_)) => {
+                        return Err(StoreError::backend_error(bound.mount)(error));
+                    }
                     Err(error) => {
                         tracing::warn!(mount = %bound.mount, %error, "listing a root failed");
                         Err("its folder cannot be read".to_owned())
@@ -376,6 +379,10 @@ impl Memories {
             (Ok(files), _) => Ok(Some(files)),
             // The link reported it.
             (Err(BackendError::Unreachable(_)), None) => Ok(None),
+            // The other roots are there, too, so an answer without them would look as if there were no memories.
+            (Err(error @ BackendError::StateUnreachable(_)), None) => {
+                Err(StoreError::backend_error(bound.mount)(error))
+            }
             // The failure must not hide the other roots; `status` reports it.
             (Err(error), None) => {
                 tracing::warn!(mount = %bound.mount, %error, "listing a root failed");

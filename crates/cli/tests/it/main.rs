@@ -15,6 +15,8 @@ mod accept;
 mod acp;
 #[cfg(feature = "child")]
 mod children;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod complete;
 mod context;
 mod crash;

@@ -527,7 +527,7 @@ impl From<BackendError> for Failure {
                 Self::Locked { wait_millis: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) }
             }
             BackendError::Io { source, .. } => Self::Io(source.raw_os_error()),
-            BackendError::Unreachable(_) => Self::Io(None),
+            BackendError::Unreachable(_) | BackendError::StateUnreachable(_) => Self::Io(None),
         }
     }
 }

@@ -202,7 +202,7 @@ pub(super) fn outcome_word<T>(outcome: Result<T, BackendError>) -> &'static str 
         Some(BackendError::Full(_)) => "full",
         Some(BackendError::NotWritable(_)) => "not writable",
         Some(BackendError::Locked(_)) => "locked",
-        Some(BackendError::Unreachable(_)) => "unreachable",
+        Some(BackendError::Unreachable(_) | BackendError::StateUnreachable(_)) => "unreachable",
         Some(BackendError::Io { .. }) => "io",
     }
 }
