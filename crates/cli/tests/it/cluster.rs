@@ -50,16 +50,16 @@ fn text(name: &str) -> String {
     format!("- head of {name}\n{}", format!("- body of {name}\n").repeat(20))
 }
 
-/// What a writer was told.
+/// The acknowledged writes and the accepted tasks of a writer.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     written: Vec<String>,
     tasks: Vec<(String, String)>,
 }
 
 /// Writes memories and starts tasks at one daemon after the other until `stop`.
-fn write(name: &str, addresses: &Mutex<Vec<String>>, stop: &AtomicBool) -> Told {
-    let mut told = Told::default();
+fn write(name: &str, addresses: &Mutex<Vec<String>>, stop: &AtomicBool) -> Acknowledged {
+    let mut acknowledged = Acknowledged::default();
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -71,7 +71,7 @@ fn write(name: &str, addresses: &Mutex<Vec<String>>, stop: &AtomicBool) -> Told 
         if let Some(answer) = put {
             assert!(matches!(answer.status, 201 | 503), "{}", answer.text());
             if answer.status == 201 {
-                told.written.push(file.clone());
+                acknowledged.written.push(file.clone());
             }
         }
         if number % 5 == 0 {
@@ -80,11 +80,11 @@ fn write(name: &str, addresses: &Mutex<Vec<String>>, stop: &AtomicBool) -> Told 
             let post = try_request(&address, "POST", "/workspace/memory/remember", &body);
             if let Some(answer) = post.filter(|answer| answer.status == 202) {
                 let id = answer.json()["taskId"].as_str().unwrap().to_owned();
-                told.tasks.push((fact, id));
+                acknowledged.tasks.push((fact, id));
             }
         }
     }
-    told
+    acknowledged
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn killed_daemons_lose_nothing_and_the_others_do_their_work_once() {
     let address = |daemon: &Daemon| daemon.address().to_owned();
     let addresses = Mutex::new(daemons.iter().map(address).collect());
     let stop = AtomicBool::new(false);
-    let told: Vec<_> = thread::scope(|scope| {
+    let acknowledged: Vec<_> = thread::scope(|scope| {
         let writers: Vec<_> = ["a", "b", "c"]
             .map(|name| {
                 let (addresses, stop) = (&addresses, &stop);
@@ -114,8 +114,8 @@ fn killed_daemons_lose_nothing_and_the_others_do_their_work_once() {
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
 
-    let written: Vec<_> = told.iter().flat_map(|told| &told.written).collect();
-    let tasks: Vec<_> = told.iter().flat_map(|told| &told.tasks).collect();
+    let written: Vec<_> = acknowledged.iter().flat_map(|by_one| &by_one.written).collect();
+    let tasks: Vec<_> = acknowledged.iter().flat_map(|by_one| &by_one.tasks).collect();
     assert!(written.len() > 20 && tasks.len() > 5, "{} and {}", written.len(), tasks.len());
     for (_, id) in &tasks {
         let task = daemons[0].finished("remember", id, None);
