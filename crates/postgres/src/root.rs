@@ -161,6 +161,12 @@ impl Backend for RowBackend {
         Ok(list)
     }
 
+    async fn count(&self) -> Result<usize, BackendError> {
+        let (owner, place) = (self.0.owner, self.0.place.as_str());
+        let work = self.0.database.read("count memories", call!(listing::count, owner, place));
+        work.await.map_err(|error| self.error("count memories", error))
+    }
+
     async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
         let (owner, place) = (self.0.owner, self.0.place.as_str());
         let work =

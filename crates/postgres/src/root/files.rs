@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use memory::change::ChangeId;
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -15,6 +16,7 @@ use store::backend::{BackendError, Expect, FileKind, FileRead, Stamp};
 
 use crate::call_error::CallError;
 use crate::lease::{HELD, IS_HELD};
+use crate::notices::{CHANNEL, notice};
 use crate::root::listing::{self, stat};
 use crate::row::{Row, rows, run};
 
@@ -90,22 +92,43 @@ async fn next_version(connection: &mut PgConnection, target: Target<'_>) -> Resu
     Ok(Columns(row).get("versions")?)
 }
 
-/// Marks the start or the end of a write of the daemons of a database. Returns the number of writes, which a start
-/// raises. Fails if the lock was lost.
+/// A mark of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// The start.
+    Begin,
+    /// The end, with the change that is carried out now, if the write made one.
+    End(Option<ChangeId>),
+}
+
+/// Marks the start or the end of a write of the daemons of a database, and notifies other daemons of the end. Returns the
+/// number of writes, which a start raises. Fails if the lock was lost.
 pub(super) async fn mark(
     connection: &mut PgConnection,
     target: Target<'_>,
-    (recorder, is_writing): (i64, bool),
+    (recorder, mark): (i64, Mark),
 ) -> Result<u64, CallError> {
-    let mark = sqlx::query(AssertSqlSafe(format!(
-        "WITH {HELD} INSERT INTO roots (owner, place, writes, writing, recorder)
-        SELECT $1, $4, $6::int, $6, $5 WHERE {IS_HELD}
-        ON CONFLICT (owner, place) DO UPDATE SET writes = roots.writes + excluded.writes,
-            writing = excluded.writing, recorder = excluded.recorder RETURNING writes"
+    let (is_writing, completed) = match mark {
+        Mark::Begin => (true, None),
+        Mark::End(completed) => (false, completed),
+    };
+    let query = sqlx::query(AssertSqlSafe(format!(
+        "WITH {HELD}, marked AS (
+            INSERT INTO roots (owner, place, writes, writing, recorder)
+            SELECT $1, $4, $6::int, $6, $5 WHERE {IS_HELD}
+            ON CONFLICT (owner, place) DO UPDATE SET writes = roots.writes + excluded.writes,
+                writing = excluded.writing, recorder = excluded.recorder RETURNING writes),
+        completed AS (
+            INSERT INTO completed_changes (owner, place, recorder, change_id)
+            SELECT $1, $4, $5, $7 FROM marked WHERE $7::bigint IS NOT NULL
+            ON CONFLICT (owner, place, recorder) DO UPDATE SET change_id = excluded.change_id),
+        noticed AS (SELECT pg_notify($8, $9) FROM marked WHERE NOT $6)
+        SELECT writes, (SELECT count(*) FROM noticed) AS noticed FROM marked"
     )));
-    let mark = mark.bind(target.owner).bind(target.lock).bind(target.fence);
-    let mark = mark.bind(target.place).bind(recorder).bind(is_writing);
-    let found = rows(connection, mark).await?;
+    let query = query.bind(target.owner).bind(target.lock).bind(target.fence).bind(target.place);
+    let query = query.bind(recorder).bind(is_writing).bind(completed.map(|change| change.0));
+    let query = query.bind(CHANNEL).bind(notice(target.owner, target.place));
+    let found = rows(connection, query).await?;
     let row = found.first().ok_or_else(|| Fault::LockLost(target.place.to_owned()))?;
     Ok(Columns(row).count("writes")?)
 }

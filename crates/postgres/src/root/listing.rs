@@ -2,7 +2,7 @@
 
 use memory::path::RelativePath;
 use sqlx::PgConnection;
-use state::rows::{Columns, decode_rows, path_range};
+use state::rows::{Columns, decode_rows, path_range, single};
 use store::backend::{Extent, Stamp, Stat, Walk, WalkedFile, WalkedFolder};
 
 use crate::call_error::CallError;
@@ -66,6 +66,20 @@ pub(super) async fn versions(
     let find = sqlx::query("SELECT versions FROM roots WHERE owner = $1 AND place = $2");
     let found = rows(connection, find.bind(owner).bind(place)).await?;
     Ok(found.first().map_or(Ok(0), |row| Columns(row).get("versions"))?)
+}
+
+/// Counts the files of a root.
+pub(super) async fn count(
+    connection: &mut PgConnection,
+    owner: i64,
+    place: &str,
+) -> Result<usize, CallError> {
+    let count = sqlx::query(
+        "SELECT count(*) AS files FROM files WHERE owner = $1 AND place = $2 AND bytes IS NOT NULL",
+    );
+    let found = rows(connection, count.bind(owner).bind(place)).await?;
+    let count = single(&found, |row| row.count("files"))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 /// Returns a walk over entries in byte order of their paths.

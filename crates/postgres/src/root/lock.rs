@@ -4,16 +4,15 @@ use async_trait::async_trait;
 use memory::change::{ChangeId, DatabaseId};
 use sqlx::PgConnection;
 use state::StateError;
-use state::rows::{ColumnResult, Columns, decode_rows};
+use state::rows::{ColumnResult, Columns};
 use store::backend::{BackendError, RootLock};
 
 use crate::call_error::CallError;
-use crate::database::{Durability, call};
+use crate::database::call;
 use crate::lease::HeldLease;
-use crate::notices::{CHANNEL, notice};
 use crate::root::RowBackend;
-use crate::root::files::{self, Target};
-use crate::row::{rows, run};
+use crate::root::files::{self, Mark};
+use crate::row::rows;
 
 /// The marks of a root.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,11 +43,9 @@ impl RowRootLock {
     ) -> Result<Self, StateError> {
         let recorder = database.0.cast_signed();
         let (owner, place) = (backend.0.owner, backend.0.place.as_str());
-        let pool = &backend.0.database;
-        let last = pool.read("lock the memories", call!(last_write, owner, place)).await?;
-        let last = last.unwrap_or_default();
-        let completed =
-            pool.read("lock the memories", call!(completed, owner, (place, recorder))).await?;
+        let marks =
+            backend.0.database.read("lock the memories", call!(marks, owner, (place, recorder)));
+        let (last, completed) = marks.await?;
         let is_uncertain = last.recorder.is_some_and(|last| last != recorder);
         *backend.0.fence.lock() = Some(lease.fence());
         Ok(Self { backend, recorder, last, completed, is_uncertain, lease })
@@ -57,11 +54,10 @@ impl RowRootLock {
     async fn mark(&mut self, mark: Mark) -> Result<(), BackendError> {
         let (backend, recorder) = (&self.backend, self.recorder);
         let target = backend.target();
-        let work = backend.0.database.write(
-            Durability::Unsynced,
-            "mark a write",
-            call!(mark_write, target, (recorder, mark)),
-        );
+        let work = backend
+            .0
+            .database
+            .write_unsynced("mark a write", call!(files::mark, target, (recorder, mark)));
         let marked = work.await.map_err(|error| backend.error("mark a write", error))?;
         self.last.is_writing = mark == Mark::Begin;
         self.last.writes = marked;
@@ -118,36 +114,6 @@ impl RootLock for RowRootLock {
     }
 }
 
-/// A mark of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    Begin,
-    End(Option<ChangeId>),
-}
-
-/// Marks the start or the end of a write. Returns the number of writes.
-async fn mark_write(
-    connection: &mut PgConnection,
-    target: Target<'_>,
-    (recorder, mark): (i64, Mark),
-) -> Result<u64, CallError> {
-    let is_writing = mark == Mark::Begin;
-    let writes = files::mark(connection, target, (recorder, is_writing)).await?;
-    if let Mark::End(completed) = mark {
-        let end = sqlx::query(
-            "WITH completed AS (
-                INSERT INTO completed_changes (owner, place, recorder, change_id)
-                SELECT $1, $2, $3, $4 WHERE $4::bigint IS NOT NULL
-                ON CONFLICT (owner, place, recorder) DO UPDATE SET change_id = excluded.change_id)
-            SELECT pg_notify($5, $6)",
-        );
-        let end = end.bind(target.owner).bind(target.place).bind(recorder);
-        let end = end.bind(completed.map(|change| change.0));
-        run(connection, end.bind(CHANNEL).bind(notice(target.owner, target.place))).await?;
-    }
-    Ok(writes)
-}
-
 /// Loads the marks of a root; `None` if it was never written.
 pub(super) async fn last_write(
     connection: &mut PgConnection,
@@ -158,26 +124,30 @@ pub(super) async fn last_write(
         "SELECT writes, writing, is_created, recorder FROM roots WHERE owner = $1 AND place = $2",
     );
     let found = rows(connection, find.bind(owner).bind(place)).await?;
-    let read = |row: Columns<'_>| -> ColumnResult<LastRowWrite> {
-        Ok(LastRowWrite {
-            writes: row.count("writes")?,
-            is_writing: row.flag("writing")?,
-            is_created: row.flag("is_created")?,
-            recorder: row.get("recorder")?,
-        })
-    };
-    Ok(found.first().map(|row| read(Columns(row))).transpose()?)
+    Ok(found.first().map(|row| last_row_write(Columns(row))).transpose()?)
 }
 
-/// Loads the last completed change of a database.
-async fn completed(
+/// Loads the marks of a root, and the last completed change of a database.
+async fn marks(
     connection: &mut PgConnection,
     owner: i64,
     (place, recorder): (&str, i64),
-) -> Result<Option<ChangeId>, CallError> {
+) -> Result<(LastRowWrite, Option<ChangeId>), CallError> {
     let find = sqlx::query(
-        "SELECT change_id FROM completed_changes WHERE owner = $1 AND place = $2 AND recorder = $3",
+        "SELECT writes, writing, is_created, recorder, (SELECT change_id FROM completed_changes
+            WHERE owner = $1 AND place = $2 AND recorder = $3) AS completed
+        FROM roots WHERE owner = $1 AND place = $2",
     );
     let found = rows(connection, find.bind(owner).bind(place).bind(recorder)).await?;
-    Ok(decode_rows("completed_changes", &found, |row| row.id("change_id")).pop())
+    let Some(row) = found.first() else { return Ok((LastRowWrite::default(), None)) };
+    Ok((last_row_write(Columns(row))?, Columns(row).maybe_id("completed")?))
+}
+
+fn last_row_write(row: Columns<'_>) -> ColumnResult<LastRowWrite> {
+    Ok(LastRowWrite {
+        writes: row.count("writes")?,
+        is_writing: row.flag("writing")?,
+        is_created: row.flag("is_created")?,
+        recorder: row.get("recorder")?,
+    })
 }
