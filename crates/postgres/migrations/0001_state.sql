@@ -27,7 +27,7 @@ CREATE TABLE changes (
     origin text NOT NULL,
     client text,
     session text,
-    task text,
+    task text COLLATE "C",
     tool_call text,
     model text,
     note text,
@@ -85,6 +85,7 @@ CREATE TABLE heads (
 );
 
 CREATE INDEX heads_change ON heads (owner, place, change_id);
+CREATE INDEX heads_identity ON heads (owner, identity, path);
 
 -- Pins and usage, of all places of an identity.
 CREATE TABLE marks (
@@ -101,7 +102,8 @@ CREATE TABLE marks (
 -- The changes that are open: each has a row of `what` = 'change' until it is durable. The other rows of a change are
 -- what it replaced, so that it can be withdrawn: a 'head' of the place `root`, whose `head_change` is NULL if there was
 -- none, and a 'mark' of the identity `root`, whose `uses` is NULL if there was none. `added` is the number of uses that
--- the change counted; it is NULL if the change moved, dropped or overwrote the mark.
+-- the change counted; it is NULL if the change moved, dropped or overwrote the mark. A 'hold' is a lock of the place
+-- `root` that the writer had, with its fence in `added`.
 CREATE TABLE open_changes (
     owner bigint NOT NULL,
     change_id bigint NOT NULL,

@@ -11,13 +11,13 @@ CREATE TABLE leases (
     PRIMARY KEY (owner, name)
 ) WITH (fillfactor = 50);
 
--- A root: a place with memories. `writes` counts the writes, `versions` the versions of files. `writing` is true during a
+-- A root: a place with memories. `writes` counts the writes, `last_version` is the last version of a file. `writing` is true during a
 -- write, and stays true if its daemon dies. `recorder` is the database whose daemons wrote last.
 CREATE TABLE roots (
     owner bigint NOT NULL,
     place text COLLATE "C" NOT NULL,
     writes bigint NOT NULL DEFAULT 0,
-    versions bigint NOT NULL DEFAULT 0,
+    last_version bigint NOT NULL DEFAULT 0,
     writing boolean NOT NULL DEFAULT false,
     is_created boolean NOT NULL DEFAULT false,
     recorder bigint,

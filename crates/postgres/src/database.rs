@@ -1,8 +1,10 @@
 //! The pool of connections, and calls as transactions that are repeated when they were in another one's way.
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::str::FromStr as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
@@ -30,10 +32,17 @@ const REPEAT_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The limits of a server that every connection sets. A daemon that stops in the middle of a transaction, such as one
 /// whose machine sleeps, loses its locks.
-const SESSION: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '15s'";
+const SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '30s';
+    SET idle_in_transaction_session_timeout = '15s'";
 
-/// The setting of connections whose commits do not wait for the disk.
+/// The setting of connections whose commits wait for the disk, unless a role or database is set to wait for more.
+const SYNCED: &str = "SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+/// The setting of connections whose commits do not.
 const UNSYNCED: &str = "SET synchronous_commit = off";
+/// Longest test of a connection that is given back. Without a limit, a network that lost its far side would keep the
+/// places of its connections for as long as the system tries to send.
+const RELEASE_TEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The settings of a [`Database`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +64,8 @@ impl Default for DatabaseSettings {
             daemon: "a daemon".to_owned(),
             connections_max: 16,
             call_wait: Duration::from_secs(30),
-            lease: Duration::from_secs(15),
+            // Below the time that a writer waits for a lock, so that it outlasts a daemon that died.
+            lease: Duration::from_secs(6),
         }
     }
 }
@@ -78,6 +88,9 @@ struct Pools {
     /// Connections whose commits do not, and that read.
     unsynced: PgPool,
     notices: Notices,
+    /// Number of connections that were opened. Each may be the first one after a crash of the server, which may have lost
+    /// commits that did not wait for the disk.
+    connections: Arc<AtomicU64>,
     /// The address without user and password.
     name: String,
     settings: DatabaseSettings,
@@ -119,11 +132,15 @@ impl Database {
             .application_name(APPLICATION)
             .statement_cache_capacity(STATEMENTS_PREPARED_MAX)
             .disable_statement_logging();
-        let pool = |durability| pool(options.clone(), settings.connections_max, durability);
+        let connections = Arc::new(AtomicU64::new(0));
+        let pool = |durability| {
+            pool(options.clone(), settings.connections_max, durability, Arc::clone(&connections))
+        };
         Ok(Self(Arc::new(Pools {
             synced: pool(Durability::Synced),
             unsynced: pool(Durability::Unsynced),
             notices: Notices::default(),
+            connections,
             name,
             settings,
         })))
@@ -209,7 +226,7 @@ impl Database {
             CallError::Sql(error) if is_unreachable(&error) => CallError::NotBegun(error),
             error => error,
         };
-        self.run_statement(operation, work, unread).await
+        self.run_statement(Durability::Unsynced, operation, work, unread).await
     }
 
     /// Runs `work`, which is one statement that writes, and whose commit does not wait for the disk. It has the same
@@ -227,9 +244,10 @@ impl Database {
         self.read(operation, work).await
     }
 
-    /// Runs `work`, which is one statement that writes, and whose commit does not wait for the disk.
-    pub(crate) async fn write_unsynced<T, Work, Running>(
+    /// Runs `work`, which is one statement that writes.
+    pub(crate) async fn write_one<T, Work, Running>(
         &self,
+        durability: Durability,
         operation: &'static str,
         work: Work,
     ) -> Result<T, StateError>
@@ -238,11 +256,12 @@ impl Database {
         Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
         T: Send,
     {
-        self.run_statement(operation, work, |error| error).await
+        self.run_statement(durability, operation, work, |error| error).await
     }
 
     async fn run_statement<T, Work, Running>(
         &self,
+        durability: Durability,
         operation: &'static str,
         work: Work,
         to_error: impl Fn(CallError) -> CallError + Send + Sync,
@@ -255,7 +274,8 @@ impl Database {
         let mut repetition = self.repetition();
         loop {
             let running = async {
-                let connection = self.0.unsynced.acquire().await.map_err(CallError::NotBegun)?;
+                let connection =
+                    self.pool(durability).acquire().await.map_err(CallError::NotBegun)?;
                 let (mut connection, result) = work(connection).await;
                 if let Err(CallError::Sql(error)) = &result
                     && is_unreachable(error)
@@ -292,6 +312,11 @@ impl Database {
         self.0.notices.subscribe(&self.0.unsynced, owner, place)
     }
 
+    /// Returns a number that changes when commits that did not wait for the disk may have been lost.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.0.connections.load(Ordering::Relaxed)
+    }
+
     /// Returns a name for the holder of a lock, which no other holder has.
     pub(crate) fn holder_name(&self) -> String {
         format!("{} ({:016x})", self.0.settings.daemon, random_number())
@@ -307,7 +332,12 @@ impl Database {
 }
 
 /// Returns a pool that has no connections yet.
-fn pool(options: PgConnectOptions, connections_max: u32, durability: Durability) -> PgPool {
+fn pool(
+    options: PgConnectOptions,
+    connections_max: u32,
+    durability: Durability,
+    connections: Arc<AtomicU64>,
+) -> PgPool {
     PgPoolOptions::new()
         .max_connections(connections_max)
         .acquire_timeout(CONNECTION_WAIT)
@@ -319,12 +349,22 @@ fn pool(options: PgConnectOptions, connections_max: u32, durability: Durability)
             })
         })
         .after_connect(move |connection, _| {
+            connections.fetch_add(1, Ordering::Relaxed);
             Box::pin(async move {
                 sqlx::raw_sql(SESSION).execute(&mut *connection).await?;
-                if durability == Durability::Unsynced {
-                    sqlx::raw_sql(UNSYNCED).execute(&mut *connection).await?;
-                }
+                let setting = match durability {
+                    Durability::Synced => SYNCED,
+                    Durability::Unsynced => UNSYNCED,
+                };
+                sqlx::raw_sql(setting).execute(&mut *connection).await?;
                 Ok(())
+            })
+        })
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                let test = timeout(RELEASE_TEST_WAIT, connection.ping()).await;
+                test.unwrap_or_else(|_| Err(std::io::Error::from(ErrorKind::TimedOut).into()))?;
+                Ok(true)
             })
         })
         .connect_lazy_with(options)
@@ -363,7 +403,7 @@ impl Repetition {
 
 /// Returns the failure of a call that got no answer.
 fn silent() -> CallError {
-    CallError::Sql(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
+    CallError::Sql(sqlx::Error::Io(ErrorKind::TimedOut.into()))
 }
 
 pub(crate) fn random_number() -> i64 {

@@ -48,7 +48,8 @@ pub(crate) struct Lease {
 pub(crate) struct HeldLease {
     lease: Lease,
     fence: i64,
-    /// The end of the time limit, by a clock that is at most as late as that of the server.
+    /// The end of the time limit, by the clock of this process. It stands still while the machine sleeps, so it is only a
+    /// hint: the fence decides.
     valid_until: Arc<Mutex<Instant>>,
     renewal: JoinHandle<()>,
     turn: Option<OwnedMutexGuard<()>>,
@@ -84,12 +85,18 @@ impl Lease {
                 held.turn = Some(turn);
                 return Ok(Some(held));
             }
-            let now = Instant::now();
-            if now >= end {
-                return Ok(None);
+            // Looking costs less than trying: it writes nothing and waits for no row.
+            loop {
+                let now = Instant::now();
+                if now >= end {
+                    return Ok(None);
+                }
+                tokio::time::sleep(poll.min(end - now)).await;
+                poll = poll_max.min(poll * 2);
+                if self.holder().await?.is_none() {
+                    break;
+                }
             }
-            tokio::time::sleep(poll.min(end - now)).await;
-            poll = poll_max.min(poll * 2);
         }
     }
 
@@ -150,24 +157,31 @@ impl Drop for HeldLease {
     }
 }
 
-/// Renews a lock three times within its time limit, until it is lost.
+/// Renews a lock three times within its time limit, until it is lost. A renewal that fails or takes long is repeated
+/// soon.
 async fn renew(lease: Lease, fence: i64, valid_until: Arc<Mutex<Instant>>) {
     let limit = lease.database.lease();
+    let mut wait = limit / 3;
     loop {
-        tokio::time::sleep(limit / 3).await;
+        tokio::time::sleep(wait).await;
         let begun = Instant::now();
         let name = lease.name.as_str();
-        match lease
+        let renewal = lease
             .database
-            .write_idempotent("renew a lock", call!(extend, lease.owner, (name, fence, limit)))
-            .await
-        {
-            Ok(true) => *valid_until.lock() = begun + limit,
-            Ok(false) => {
+            .write_idempotent("renew a lock", call!(extend, lease.owner, (name, fence, limit)));
+        wait = limit / 24;
+        match tokio::time::timeout(limit / 6, renewal).await {
+            Ok(Ok(true)) => {
+                *valid_until.lock() = begun + limit;
+                wait = limit / 3;
+            }
+            Ok(Ok(false)) => {
+                *valid_until.lock() = begun;
                 tracing::warn!(lock = name, "a lock was lost: it was not renewed in time");
                 return;
             }
-            Err(error) => tracing::warn!(lock = name, %error, "a lock cannot be renewed now"),
+            Ok(Err(error)) => tracing::warn!(lock = name, %error, "a lock cannot be renewed now"),
+            Err(_) => tracing::warn!(lock = name, "the renewal of a lock takes long"),
         }
     }
 }
@@ -177,16 +191,19 @@ fn interval(duration: Duration) -> PgInterval {
     PgInterval { months: 0, days: 0, microseconds }
 }
 
-/// Takes a lock that is free, or that this holder has already. Returns its fence.
+/// Takes a lock that is free, or that this holder has already. Returns its fence: a time in microseconds if the last one
+/// is not later. So no fence that a crash of the server lost is given again.
 async fn take(
     connection: &mut PgConnection,
     owner: i64,
     (name, holder, limit): (&str, &str, Duration),
 ) -> Result<Option<i64>, CallError> {
     let take = sqlx::query(
-        "INSERT INTO leases (owner, name, fence, holder, until) VALUES ($1, $2, 1, $3, clock_timestamp() + $4)
-        ON CONFLICT (owner, name) DO UPDATE SET fence = leases.fence + 1, holder = excluded.holder,
-            until = excluded.until
+        "INSERT INTO leases (owner, name, fence, holder, until)
+        VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $3, clock_timestamp() + $4)
+        ON CONFLICT (owner, name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
+            fence = CASE WHEN leases.holder = excluded.holder THEN leases.fence
+                ELSE greatest(leases.fence + 1, excluded.fence) END
         WHERE leases.holder IS NULL OR leases.holder = excluded.holder OR leases.until < clock_timestamp()
         RETURNING fence",
     );

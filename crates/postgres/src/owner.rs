@@ -179,7 +179,11 @@ impl HistoryStore for OwnerState {
             return Ok(());
         }
         self.database
-            .write_unsynced("mark changes as durable", call!(record::mark_durable, self.owner, ids))
+            .write_one(
+                Unsynced,
+                "mark changes as durable",
+                call!(record::mark_durable, self.owner, ids),
+            )
             .await
     }
 
@@ -392,7 +396,11 @@ impl TaskStore for OwnerState {
         at: Timestamp,
     ) -> Result<Option<TaskRow>, StateError> {
         self.database
-            .write_unsynced("begin a task", call!(queue::begin_next, self.owner, (workspace, at)))
+            .write_one(
+                Synced,
+                "begin a task",
+                call!(queue::begin_next, self.owner, (workspace, at)),
+            )
             .await
     }
 
@@ -429,7 +437,8 @@ impl TaskStore for OwnerState {
         outcome: &str,
     ) -> Result<bool, StateError> {
         self.database
-            .write_unsynced(
+            .write_one(
+                Synced,
                 "store the outcome of a task",
                 call!(queue::prepare_outcome, self.owner, (attempt, outcome)),
             )
@@ -574,7 +583,9 @@ impl TaskStore for OwnerState {
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
         let (owner, run) = (self.owner, &run);
-        self.database.write_unsynced("record a run", call!(sessions::add_run, owner, run)).await
+        self.database
+            .write_one(Unsynced, "record a run", call!(sessions::add_run, owner, run))
+            .await
     }
 
     async fn end_run(
@@ -584,7 +595,8 @@ impl TaskStore for OwnerState {
         at: Timestamp,
     ) -> Result<(), StateError> {
         self.database
-            .write_unsynced(
+            .write_one(
+                Unsynced,
                 "record the end of a run",
                 call!(sessions::end_run, self.owner, (attempt, outcome, at)),
             )

@@ -1,8 +1,11 @@
 //! The memories of a root as rows.
 //!
 //! Each operation is one statement or one transaction, so bytes are never seen in part, and a precondition and its write
-//! are one step. Nothing has to be swept after a crash. The redo record of a change is committed durably before its
-//! files are written, and the log of the database has one order. So files are written without waiting for the disk.
+//! are one step. Nothing has to be swept after a crash.
+//!
+//! The log of the database has one order. So files, and the mark of the start of a write, are committed without waiting
+//! for the disk. The record of the change waits, before any of its files is written. The mark of the end waits, too, which
+//! makes the files durable before the change is acknowledged.
 //!
 //! While this process holds the lock of the root, each write names its fence.
 
@@ -30,7 +33,7 @@ use tokio::sync::watch;
 
 use crate::database::{Database, Durability, call};
 use crate::lease::{Lease, root_lock_name};
-use crate::root::files::{FileWrite, PlannedFile, Target};
+use crate::root::files::{FileWrite, HeldRoot, PlannedFile, Target};
 use crate::root::listing::walk_of;
 
 /// The longest time between two looks whether a root is free.
@@ -50,9 +53,9 @@ struct RowRoot {
     owner: i64,
     place: String,
     lease: Lease,
-    /// The fence under which this process holds the lock.
-    fence: Mutex<Option<i64>>,
-    /// The last list, and the number of versions that the root had then.
+    /// The write of this process, while it holds the lock.
+    held: Mutex<Option<HeldRoot>>,
+    /// The last list, and the last version of the root then.
     known: Mutex<Option<(i64, Arc<FileList>)>>,
 }
 
@@ -65,7 +68,7 @@ impl RowBackend {
             owner,
             place,
             lease,
-            fence: Mutex::default(),
+            held: Mutex::default(),
             known: Mutex::default(),
         }))
     }
@@ -76,7 +79,7 @@ impl RowBackend {
             owner: self.0.owner,
             place: &self.0.place,
             lock: self.0.lease.name(),
-            fence: *self.0.fence.lock(),
+            held: *self.0.held.lock(),
         }
     }
 
@@ -91,7 +94,11 @@ impl RowBackend {
             operation,
             call!(files::write, target, write),
         );
-        work.await.map_err(|error| self.error("write a memory", error))?
+        let (version, result) = work.await.map_err(|error| self.error("write a memory", error))?;
+        if let Some(held) = &mut *self.0.held.lock() {
+            held.last_version = held.last_version.map(|_| version);
+        }
+        result
     }
 
     fn error(&self, doing: &'static str, error: StateError) -> BackendError {
@@ -148,16 +155,17 @@ impl Backend for RowBackend {
 
     async fn list(&self, _freshness: Freshness) -> Result<Arc<FileList>, BackendError> {
         let (owner, place) = (self.0.owner, self.0.place.as_str());
-        let work = self.0.database.read("list memories", call!(listing::versions, owner, place));
-        let versions = work.await.map_err(|error| self.error("list memories", error))?;
+        let work =
+            self.0.database.read("list memories", call!(listing::last_version, owner, place));
+        let version = work.await.map_err(|error| self.error("list memories", error))?;
         if let Some((known, list)) = &*self.0.known.lock()
-            && *known == versions
+            && *known == version
         {
             return Ok(Arc::clone(list));
         }
         // Read after the number, so a change in between only causes another reading.
         let list: Arc<FileList> = Arc::new(self.walk(None, Extent::ALL).await?.into());
-        *self.0.known.lock() = Some((versions, Arc::clone(&list)));
+        *self.0.known.lock() = Some((version, Arc::clone(&list)));
         Ok(list)
     }
 
@@ -283,6 +291,10 @@ impl Backend for RowBackend {
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {
         Some(self.0.database.notices(self.0.owner, &self.0.place))
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.0.database.incarnation()
     }
 
     async fn sync(&self, _paths: &[RelativePath]) -> Result<(), BackendError> {

@@ -34,7 +34,8 @@ pub struct NewChange {
     pub files: Vec<NewFileChange>,
     /// Uses to count in the same transaction, under the paths that are valid afterwards.
     pub uses: Vec<UseEvent>,
-    /// The locks that its writer holds, as far as they may be lost. If one is lost, nothing is recorded.
+    /// The locks that its writer holds, as far as they may be lost. If one is lost, nothing is recorded, and the change is
+    /// not withdrawn.
     pub holds: Vec<LockHold>,
 }
 

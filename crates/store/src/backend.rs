@@ -486,6 +486,12 @@ pub trait Backend: Debug + Send + Sync {
         None
     }
 
+    /// Returns a number that changes when the server that keeps the root may have crashed. A crash loses writes that were
+    /// not acknowledged, so what was cached under another number may not exist any more.
+    fn incarnation(&self) -> u64 {
+        0
+    }
+
     /// Returns the folder of the root, if it is on this machine.
     fn folder(&self) -> Option<PathBuf>;
 }

@@ -95,7 +95,7 @@ pub(crate) async fn recover(
         );
     }
     close_changes(store, &[root], &open).await?;
-    locked.invalidate_cache();
+    locked.root.invalidate_cache();
     locked.lock.end(last_recorded).await.map_err(&to_error)?;
     Ok(report)
 }

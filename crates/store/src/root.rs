@@ -5,7 +5,7 @@
 //! are loaded from the state again. External edits are detected from the files.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use memory::change::RootKey;
@@ -35,6 +35,8 @@ pub(crate) struct Root {
     cache: Mutex<RootCache>,
     /// Whether this process has already checked for an interrupted write.
     pub(crate) recovery_checked: AtomicBool,
+    /// The incarnation of the backend that the cache belongs to.
+    incarnation: AtomicU64,
     /// Number of scans that watchers started; `scan_lock` serializes them.
     pub(crate) scan_count: AtomicU64,
     pub(crate) scan_lock: tokio::sync::Mutex<()>,
@@ -56,6 +58,7 @@ impl Root {
             remote: None,
             cache: Mutex::default(),
             recovery_checked: AtomicBool::new(false),
+            incarnation: AtomicU64::new(0),
             scan_count: AtomicU64::new(0),
             scan_lock: tokio::sync::Mutex::default(),
         }
@@ -83,6 +86,20 @@ impl Root {
         self.cache.lock()
     }
 
+    /// Drops the cache of an earlier incarnation of the backend.
+    pub(crate) fn follow_incarnation(&self) {
+        let now = self.backend.incarnation();
+        if self.incarnation.swap(now, Ordering::Relaxed) != now {
+            self.invalidate_cache();
+        }
+    }
+
+    /// Drops the cache, except the number of the last published change. The next command loads it again.
+    pub(crate) fn invalidate_cache(&self) {
+        let mut cache = self.cache();
+        *cache = RootCache { published_through: cache.published_through, ..RootCache::default() };
+    }
+
     /// Notes that the root does not exist, with the heads that were last recorded.
     pub(crate) fn mark_missing(&self, heads: Vec<Head>) {
         let mut cache = self.cache();
@@ -95,7 +112,7 @@ impl Root {
     /// Returns the number of scans that watchers started.
     #[cfg(test)]
     pub(crate) fn scan_count(&self) -> u64 {
-        self.scan_count.load(std::sync::atomic::Ordering::Relaxed)
+        self.scan_count.load(Ordering::Relaxed)
     }
 
     /// Returns the stamps of files, in their order; `None` for a path that is not a file or cannot be opened.

@@ -14,7 +14,7 @@ use memory::path::RelativePath;
 use state::{ChangeQuery, Head};
 
 use crate::backend::{Extent, FileList, Freshness, LastWrite, RootLock};
-use crate::cache::{NameIndex, RootCache};
+use crate::cache::NameIndex;
 use crate::error::StoreError;
 use crate::memories::Memories;
 use crate::recovery;
@@ -86,6 +86,7 @@ impl Root {
         store: &Store,
         lock: Box<dyn RootLock>,
     ) -> Result<LockedRoot, StoreError> {
+        self.follow_incarnation();
         let mut locked = LockedRoot { root: Arc::clone(self), lock };
         if locked.may_be_unfinished(store).await? {
             // Boxed, since otherwise every write's future would contain this large one.
@@ -199,12 +200,6 @@ impl LockedRoot {
         }
         cache.published_through = Some(cache.last_change);
         cache.generation = Some(self.lock.generation());
-    }
-
-    /// Drops the cache, except the number of the last published change. The next command loads it again.
-    pub(crate) fn invalidate_cache(&self) {
-        let mut cache = self.root.cache();
-        *cache = RootCache { published_through: cache.published_through, ..RootCache::default() };
     }
 
     /// Returns the recorded head of a memory.

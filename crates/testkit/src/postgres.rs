@@ -65,17 +65,9 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Starts a server with these further settings (`name=value`), and waits until it answers.
     pub fn start(version: PostgresVersion, settings: &[&str]) -> io::Result<Self> {
-        let mut server = Self {
-            folder: tempfile::tempdir()?,
-            programs: programs(version)?,
-            port: ReservedPort::reserve()?,
-            settings: SETTINGS.iter().chain(settings).map(|&setting| setting.to_owned()).collect(),
-            process: None,
-        };
-        if rustix::process::geteuid().is_root() {
-            chown(server.folder.path(), Some(NOBODY), Some(NOBODY))?;
-        }
-        fs::set_permissions(server.folder.path(), Permissions::from_mode(0o700))?;
+        let settings: Vec<_> =
+            SETTINGS.iter().chain(settings).map(|&setting| setting.to_owned()).collect();
+        let mut server = Self::prepare(&programs(version)?, &settings)?;
         if version == PostgresVersion::Newest {
             server.programs = server.own_programs()?;
         }
@@ -86,9 +78,57 @@ impl PostgresServer {
         Ok(server)
     }
 
+    /// Returns a server that has no data yet.
+    fn prepare(programs: &Path, settings: &[String]) -> io::Result<Self> {
+        let server = Self {
+            folder: tempfile::tempdir()?,
+            programs: programs.to_owned(),
+            port: ReservedPort::reserve()?,
+            settings: settings.to_vec(),
+            process: None,
+        };
+        if rustix::process::geteuid().is_root() {
+            chown(server.folder.path(), Some(NOBODY), Some(NOBODY))?;
+        }
+        fs::set_permissions(server.folder.path(), Permissions::from_mode(0o700))?;
+        Ok(server)
+    }
+
     /// Returns its port on the loopback, which stays the same when the server restarts.
     pub const fn port(&self) -> u16 {
         self.port.number()
+    }
+
+    /// Starts a standby of this server. Commits here wait for it from now on.
+    pub fn start_synchronous_standby(&self) -> io::Result<Self> {
+        let mut standby = Self::prepare(&self.programs, &self.settings)?;
+        let port = self.port().to_string();
+        let source = ["-h", "127.0.0.1", "-p", &port, "-U", ROLE];
+        let arguments = ["--no-sync", "--write-recovery-conf", "--checkpoint=fast", "-D"];
+        let mut copy = standby.command("pg_basebackup");
+        run(copy.args(source).args(arguments).arg(standby.data()))?;
+        standby.launch()?;
+        for statement in
+            ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"]
+        {
+            self.query("postgres", statement)?;
+        }
+        let synchronous = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        eventually(|| match self.query("postgres", synchronous) {
+            Ok(count) if count == "1\n" => Ok(()),
+            other => Err(other),
+        });
+        Ok(standby)
+    }
+
+    /// Makes a standby a server that accepts writes. Its commits wait for no standby.
+    pub fn promote(&self) -> io::Result<()> {
+        self.query("postgres", "SELECT pg_promote()")?;
+        for statement in ["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]
+        {
+            self.query("postgres", statement)?;
+        }
+        Ok(())
     }
 
     /// Creates an empty database and returns its address.

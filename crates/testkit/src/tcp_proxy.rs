@@ -41,6 +41,7 @@ type Change = (LinkChange, std::sync::mpsc::Sender<()>);
 enum LinkChange {
     OneWayDelay(Duration),
     State(LinkState),
+    Target(SocketAddr),
 }
 
 /// The simulated link.
@@ -48,6 +49,8 @@ enum LinkChange {
 struct Link {
     one_way_delay: Duration,
     state: LinkState,
+    /// The server of new connections.
+    target: SocketAddr,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +104,11 @@ impl TcpProxy {
         self.change(LinkChange::State(LinkState::Open));
     }
 
+    /// Connects later connections to the server on this port of the loopback.
+    pub fn redirect(&self, target_port: u16) {
+        self.change(LinkChange::Target((Ipv4Addr::LOCALHOST, target_port).into()));
+    }
+
     /// Makes a change, and returns when it is in effect.
     fn change(&self, change: LinkChange) {
         let (done, is_done) = std::sync::mpsc::channel();
@@ -124,7 +132,8 @@ async fn run(
     target: SocketAddr,
     mut changes: mpsc::UnboundedReceiver<Change>,
 ) -> io::Result<()> {
-    let link = watch::Sender::new(Link { one_way_delay: Duration::ZERO, state: LinkState::Open });
+    let state = LinkState::Open;
+    let link = watch::Sender::new(Link { one_way_delay: Duration::ZERO, state, target });
     let mut listener = Some(listener);
     let mut connections = JoinSet::new();
     loop {
@@ -142,6 +151,7 @@ async fn run(
                 done.send(()).ok();
             }
             accepted = accept(listener.as_ref()) => {
+                let target = link.borrow().target;
                 connections.spawn(connection(accepted?, target, link.subscribe()));
             }
             Some(_) = connections.join_next() => {}
@@ -154,6 +164,7 @@ impl Link {
         match change {
             LinkChange::OneWayDelay(delay) => self.one_way_delay = delay,
             LinkChange::State(state) => self.state = state,
+            LinkChange::Target(target) => self.target = target,
         }
     }
 }

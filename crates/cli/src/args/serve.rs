@@ -89,9 +89,7 @@ pub(crate) struct Cluster {
         long,
         value_name = "ADDRESS",
         env = "LUKASA_DATABASE",
-        hide_env_values = true,
-        conflicts_with = "flat"
-    )]
+        hide_env_values = true, conflicts_with_all = ["flat", "project", "workspaces", "untrusted"])]
     pub(crate) database: Option<String>,
 
     /// Owner of the memories in the database; owners never see each other's

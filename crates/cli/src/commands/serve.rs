@@ -167,7 +167,7 @@ fn rules(app: &App, guard: &HttpAccess) -> Result<(GuardConfig, Option<PathBuf>)
 fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
     let mut served = Vec::new();
     #[cfg(feature = "cluster")]
-    if args.cluster.database.is_some() && args.workspaces.is_empty() {
+    if args.cluster.database.is_some() {
         served.push(named_workspace(app)?);
     }
     if served.is_empty() && args.workspaces.is_empty() {

@@ -218,6 +218,9 @@ pub(super) enum LaneError {
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The database could not be reached while a change was committed.
+    #[error("a change cannot be committed now: {0}")]
+    Unavailable(String),
     /// The lock file was removed, or the lock was not renewed in time. Another process may run the same lane.
     #[error("the lock of the lane was lost")]
     LockLost,
@@ -228,6 +231,7 @@ impl LaneError {
         match self {
             Self::State(error) => error.code(),
             Self::Lock(error) => error.code(),
+            Self::Unavailable(_) => MemoryErrorCode::StorageUnavailable,
             Self::LockLost => MemoryErrorCode::StorageFailed,
         }
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use memory::limits::LANE_RETRY_DELAY_MAX;
 use state::{Attempt, HeldLock, NewProposal, RunRow, StateError, TaskOutcome, TaskRow};
@@ -280,6 +281,12 @@ impl LanesInner {
             }
             if row.is_some_and(|row| row.attempt() != attempt || row.status.is_final()) {
                 return Err(LaneError::LockLost);
+            }
+            if let CommitFailure::Store(error) = &failure
+                && error.code() == MemoryErrorCode::StorageUnavailable
+            {
+                // The task has not failed: it is tried again once the database answers.
+                return Err(LaneError::Unavailable(error_chain(error)));
             }
             match failure.as_run_error(task.kind()) {
                 RunError::Conflict => {}

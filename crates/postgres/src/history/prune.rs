@@ -125,10 +125,11 @@ pub(crate) async fn drop_contents(
     lock_owner(connection, owner).await?;
     let query = sqlx::query(
         "WITH gone AS (
-            DELETE FROM contents k WHERE k.owner = $1 AND k.revision = ANY($2) AND k.revision NOT IN
-                (SELECT before FROM change_files WHERE owner = $1 AND change_id > $3 AND before IS NOT NULL
-                UNION ALL
-                SELECT after FROM change_files WHERE owner = $1 AND change_id > $3 AND after IS NOT NULL)
+            DELETE FROM contents k WHERE k.owner = $1 AND k.revision = ANY($2)
+                AND NOT EXISTS (SELECT 1 FROM change_files f
+                    WHERE f.owner = $1 AND f.change_id > $3 AND f.before = k.revision)
+                AND NOT EXISTS (SELECT 1 FROM change_files f
+                    WHERE f.owner = $1 AND f.change_id > $3 AND f.after = k.revision)
             RETURNING octet_length(k.bytes) AS bytes)
         SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM gone",
     );

@@ -25,7 +25,10 @@ use crate::tasks::{proposals, queue};
 const NUMBERS_SKIPPED: i64 = 1_000;
 
 const CHANGE: &str = "WITH opened AS (
-        INSERT INTO open_changes (owner, change_id, what, root, path) VALUES ($1, $2, 'change', '', ''))
+        INSERT INTO open_changes (owner, change_id, what, root, path, added)
+        SELECT $1, $2, 'change', '', '', NULL
+        UNION ALL SELECT $1, $2, 'hold', h.place, '', h.fence
+            FROM unnest($19::text[], $20::bigint[]) h (place, fence))
     INSERT INTO changes (owner, id, at, kind, actor, trust, origin, client, session, task, tool_call, model, note,
         undoes, folder_identity, folder_place, folder_path, folder_moved_to)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
@@ -78,11 +81,11 @@ const FORGET: &str = "WITH a AS (DELETE FROM open_changes WHERE owner = $1 AND c
     DELETE FROM changes WHERE owner = $1 AND id = $2";
 
 /// The condition that no row of owner `$1` refers to content `k`. Reads the whole history once.
-pub(crate) const UNREFERENCED: &str = "k.revision NOT IN (
-    SELECT before FROM change_files WHERE owner = $1 AND before IS NOT NULL
-    UNION ALL SELECT after FROM change_files WHERE owner = $1 AND after IS NOT NULL
-    UNION ALL SELECT revision FROM heads WHERE owner = $1 AND revision IS NOT NULL
-    UNION ALL SELECT revision FROM open_changes WHERE owner = $1 AND revision IS NOT NULL)";
+pub(crate) const UNREFERENCED: &str = "NOT EXISTS
+        (SELECT 1 FROM change_files f WHERE f.owner = $1 AND f.before = k.revision)
+    AND NOT EXISTS (SELECT 1 FROM change_files f WHERE f.owner = $1 AND f.after = k.revision)
+    AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.owner = $1 AND h.revision = k.revision)
+    AND NOT EXISTS (SELECT 1 FROM open_changes o WHERE o.owner = $1 AND o.revision = k.revision)";
 
 /// Records a change in one transaction.
 pub(crate) async fn record(
@@ -97,10 +100,7 @@ pub(crate) async fn record(
     let number = rows(connection, number.bind(owner)).await?;
     let id = single(&number, |row| row.id("last_change"))?;
     for hold in &change.holds {
-        let name = lease::root_lock_name(&hold.place);
-        if !lease::is_held(connection, owner, (&name, hold.fence)).await? {
-            return Err(Fault::LockLost(hold.place.clone()).into());
-        }
+        check_hold(connection, owner, (&hold.place, hold.fence)).await?;
     }
     if let (Some(task), Some(number)) = (&change.provenance.task, change.attempt)
         && !queue::may_record(connection, owner, Attempt { task, number }).await?
@@ -126,6 +126,19 @@ pub(crate) async fn record(
     }
     usage::count_in_change(connection, (owner, id), &change.uses).await?;
     Ok(id)
+}
+
+/// Returns an error if the lock of a root is no longer held as it was.
+async fn check_hold(
+    connection: &mut PgConnection,
+    owner: i64,
+    (place, fence): (&str, i64),
+) -> Result<(), CallError> {
+    let name = lease::root_lock_name(place);
+    if !lease::is_held(connection, owner, (&name, fence)).await? {
+        return Err(Fault::LockLost(place.to_owned()).into());
+    }
+    Ok(())
 }
 
 async fn add_change(
@@ -154,7 +167,9 @@ async fn add_change(
         .bind(folder.map(|folder| folder.root.identity.as_str()))
         .bind(folder.map(|folder| folder.root.place.as_str()))
         .bind(folder.map(|folder| folder.path.as_str()))
-        .bind(folder.and_then(|folder| folder.moved_to.as_ref()).map(RelativePath::as_str));
+        .bind(folder.and_then(|folder| folder.moved_to.as_ref()).map(RelativePath::as_str))
+        .bind(change.holds.iter().map(|hold| hold.place.as_str()).collect::<Vec<_>>())
+        .bind(change.holds.iter().map(|hold| hold.fence).collect::<Vec<_>>());
     run(connection, query).await?;
     Ok(())
 }
@@ -299,6 +314,14 @@ pub(crate) async fn abort_change(
     let Some(row) = open.first() else { return Ok(()) };
     if !Columns(row).flag("open")? {
         return Err(Fault::NotOpen(id).into());
+    }
+    // Another daemon may have carried the change out since this one lost its lock.
+    let holds = sqlx::query(
+        "SELECT root, added AS fence FROM open_changes WHERE owner = $1 AND change_id = $2 AND what = 'hold'",
+    );
+    for hold in &rows(connection, holds.bind(owner).bind(id.0)).await? {
+        let (place, fence) = (Columns(hold).get("root")?, Columns(hold).get("fence")?);
+        check_hold(connection, owner, (place, fence)).await?;
     }
     let contents = sqlx::query(
         "SELECT k.revision FROM change_files f JOIN contents k

@@ -63,8 +63,8 @@ const DROP_FOLDER: &str =
 
 const MOVE: &str = "UPDATE marks SET path = $4 WHERE owner = $1 AND identity = $2 AND path = $3";
 
-/// Moves the marks `$3`..`$4` of identity `$2` below `$5`. Where the two folders overlap, the moved marks replace
-/// others, so they are taken out first.
+/// Moves the marks `$3`..`$4` of identity `$2` below `$5`, where there are none: a folder is moved only to a path that is
+/// free.
 const MOVE_FOLDER: &str = "WITH moved AS (
         DELETE FROM marks WHERE owner = $1 AND identity = $2 AND path >= $3 AND path < $4 RETURNING *)
     INSERT INTO marks (owner, identity, path, pinned, uses, last_used_at, last_written_at)

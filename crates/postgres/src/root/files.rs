@@ -1,6 +1,6 @@
 //! Reading and writing the rows of files.
 //!
-//! A write first raises the number of versions of the root, which other writes wait for. It sees all files as the write
+//! A write first raises the last version of the root, which other writes wait for. It sees all files as the write
 //! before it left them.
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,8 +27,32 @@ pub(super) struct Target<'t> {
     pub(super) place: &'t str,
     /// The name of the lock.
     pub(super) lock: &'t str,
-    /// The fence of its holder, if this process is that.
-    pub(super) fence: Option<i64>,
+    /// The write of this process, if it holds the lock.
+    pub(super) held: Option<HeldRoot>,
+}
+
+/// The write of a process that holds the lock of a root.
+///
+/// Its steps do not wait for the disk, and the process may live on when the server crashes. So each step names what the
+/// step before it left. If a crash lost that one, the write fails, and the next holder recovers it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldRoot {
+    /// The fence of the lock.
+    pub(super) fence: i64,
+    /// The number of the write, from its start to its end.
+    pub(super) writes: Option<i64>,
+    /// The last version of the root, from the start of the write to its end.
+    pub(super) last_version: Option<i64>,
+}
+
+impl Target<'_> {
+    fn fence(&self) -> Option<i64> {
+        self.held.map(|held| held.fence)
+    }
+
+    fn last_version(&self) -> Option<i64> {
+        self.held.and_then(|held| held.last_version)
+    }
 }
 
 /// A file to be put in place.
@@ -58,15 +82,15 @@ pub(super) enum FileWrite<'w> {
 /// The result of a call: an error of the server is one of the call, a broken precondition is a value.
 type Refusable<T> = Result<Result<T, BackendError>, CallError>;
 
-/// Writes files, unless a precondition does not hold. A refused write leaves nothing: it raises the number of versions at
-/// most.
+/// Writes files, unless a precondition does not hold. A refused write only raises the last version of the root. Returns
+/// that version, too.
 pub(super) async fn write(
     connection: &mut PgConnection,
     target: Target<'_>,
     write: &FileWrite<'_>,
-) -> Refusable<()> {
+) -> Result<(i64, Result<(), BackendError>), CallError> {
     let version = next_version(connection, target).await?;
-    match write {
+    let result = match write {
         FileWrite::Publish(path, file) => publish(connection, target, (path, file, version)).await,
         FileWrite::RemoveFile(path, expect) => {
             remove_file(connection, target, (path, *expect)).await
@@ -76,20 +100,26 @@ pub(super) async fn write(
         }
         FileWrite::RemoveEmpty(path) => remove_empty(connection, target, path).await,
         FileWrite::Rename(from, to) => rename(connection, target, (from, to, version)).await,
-    }
+    };
+    Ok((version, result?))
 }
 
 /// Returns the number of the next version, and keeps other writes of the root waiting until the end of the transaction.
-/// Fails if the lock was lost.
+/// The number is a time in microseconds if the last one is not later. So none that a crash of the server lost is given
+/// again. Fails if the lock or an earlier step of the write was
+/// lost.
 async fn next_version(connection: &mut PgConnection, target: Target<'_>) -> Result<i64, CallError> {
     let next = sqlx::query(AssertSqlSafe(format!(
-        "WITH {HELD} INSERT INTO roots (owner, place, versions) SELECT $1, $4, 1 WHERE {IS_HELD}
-        ON CONFLICT (owner, place) DO UPDATE SET versions = roots.versions + 1 RETURNING versions"
+        "WITH {HELD}, now AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS version)
+        INSERT INTO roots (owner, place, last_version) SELECT $1, $4, version FROM now WHERE {IS_HELD}
+        ON CONFLICT (owner, place) DO UPDATE
+            SET last_version = greatest(roots.last_version + 1, excluded.last_version)
+            WHERE $5::bigint IS NULL OR roots.last_version = $5 RETURNING last_version"
     )));
-    let next = next.bind(target.owner).bind(target.lock).bind(target.fence).bind(target.place);
-    let found = rows(connection, next).await?;
+    let next = next.bind(target.owner).bind(target.lock).bind(target.fence()).bind(target.place);
+    let found = rows(connection, next.bind(target.last_version())).await?;
     let row = found.first().ok_or_else(|| Fault::LockLost(target.place.to_owned()))?;
-    Ok(Columns(row).get("versions")?)
+    Ok(Columns(row).get("last_version")?)
 }
 
 /// A mark of a write.
@@ -101,36 +131,54 @@ pub(super) enum Mark {
     End(Option<ChangeId>),
 }
 
-/// Marks the start or the end of a write of the daemons of a database, and notifies other daemons of the end. Returns the
-/// number of writes, which a start raises. Fails if the lock was lost.
+/// The marks of a root after one was set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marked {
+    /// The number of writes.
+    pub(super) writes: i64,
+    /// The last version.
+    pub(super) last_version: i64,
+}
+
+/// Marks the start of a write, and raises the number of writes.
+const BEGIN: &str = "INSERT INTO roots (owner, place, writes, writing, recorder)
+    SELECT $1, $4, 1, true, $5 WHERE {held}
+    ON CONFLICT (owner, place) DO UPDATE SET writes = roots.writes + 1, writing = true,
+        recorder = excluded.recorder";
+
+/// Marks the end of write `$9`, whose last version is `$10`.
+const END: &str = "UPDATE roots SET writing = false, recorder = $5
+    WHERE owner = $1 AND place = $4 AND writing AND {held} AND writes = $9 AND last_version = $10";
+
+/// Marks the start or the end of a write of the daemons of a database, and notifies other daemons of the end. Fails if
+/// the lock was lost, and at the end if a step of the write was.
 pub(super) async fn mark(
     connection: &mut PgConnection,
     target: Target<'_>,
     (recorder, mark): (i64, Mark),
-) -> Result<u64, CallError> {
-    let (is_writing, completed) = match mark {
-        Mark::Begin => (true, None),
-        Mark::End(completed) => (false, completed),
+) -> Result<Marked, CallError> {
+    let (marked, completed) = match mark {
+        Mark::Begin => (BEGIN, None),
+        Mark::End(completed) => (END, completed),
     };
+    let marked = marked.replace("{held}", IS_HELD);
     let query = sqlx::query(AssertSqlSafe(format!(
-        "WITH {HELD}, marked AS (
-            INSERT INTO roots (owner, place, writes, writing, recorder)
-            SELECT $1, $4, $6::int, $6, $5 WHERE {IS_HELD}
-            ON CONFLICT (owner, place) DO UPDATE SET writes = roots.writes + excluded.writes,
-                writing = excluded.writing, recorder = excluded.recorder RETURNING writes),
+        "WITH {HELD}, marked AS ({marked} RETURNING writes, last_version, writing),
         completed AS (
             INSERT INTO completed_changes (owner, place, recorder, change_id)
-            SELECT $1, $4, $5, $7 FROM marked WHERE $7::bigint IS NOT NULL
+            SELECT $1, $4, $5, $6 FROM marked WHERE $6::bigint IS NOT NULL
             ON CONFLICT (owner, place, recorder) DO UPDATE SET change_id = excluded.change_id),
-        noticed AS (SELECT pg_notify($8, $9) FROM marked WHERE NOT $6)
-        SELECT writes, (SELECT count(*) FROM noticed) AS noticed FROM marked"
+        noticed AS (SELECT pg_notify($7, $8) FROM marked WHERE NOT writing)
+        SELECT writes, last_version, (SELECT count(*) FROM noticed) AS noticed, $9::bigint, $10::bigint FROM marked"
     )));
-    let query = query.bind(target.owner).bind(target.lock).bind(target.fence).bind(target.place);
-    let query = query.bind(recorder).bind(is_writing).bind(completed.map(|change| change.0));
+    let query = query.bind(target.owner).bind(target.lock).bind(target.fence()).bind(target.place);
+    let query = query.bind(recorder).bind(completed.map(|change| change.0));
     let query = query.bind(CHANNEL).bind(notice(target.owner, target.place));
+    let query = query.bind(target.held.and_then(|held| held.writes)).bind(target.last_version());
     let found = rows(connection, query).await?;
     let row = found.first().ok_or_else(|| Fault::LockLost(target.place.to_owned()))?;
-    Ok(Columns(row).count("writes")?)
+    let row = Columns(row);
+    Ok(Marked { writes: row.get("writes")?, last_version: row.get("last_version")? })
 }
 
 /// The entries at some paths: the version of a file, or `None` for a folder.

@@ -57,15 +57,15 @@ pub(super) fn stat(row: Columns<'_>) -> state::rows::ColumnResult<Option<Stat>> 
     }))
 }
 
-/// Returns the number of versions that the files of a root have had. Each write of a file raises it.
-pub(super) async fn versions(
+/// Returns the last version of the files of a root. Each write of a file raises it.
+pub(super) async fn last_version(
     connection: &mut PgConnection,
     owner: i64,
     place: &str,
 ) -> Result<i64, CallError> {
-    let find = sqlx::query("SELECT versions FROM roots WHERE owner = $1 AND place = $2");
+    let find = sqlx::query("SELECT last_version FROM roots WHERE owner = $1 AND place = $2");
     let found = rows(connection, find.bind(owner).bind(place)).await?;
-    Ok(found.first().map_or(Ok(0), |row| Columns(row).get("versions"))?)
+    Ok(found.first().map_or(Ok(0), |row| Columns(row).get("last_version"))?)
 }
 
 /// Counts the files of a root.

@@ -8,10 +8,10 @@ use state::rows::{ColumnResult, Columns};
 use store::backend::{BackendError, RootLock};
 
 use crate::call_error::CallError;
-use crate::database::call;
+use crate::database::{Durability, call};
 use crate::lease::HeldLease;
 use crate::root::RowBackend;
-use crate::root::files::{self, Mark};
+use crate::root::files::{self, HeldRoot, Mark};
 use crate::row::rows;
 
 /// The marks of a root.
@@ -47,30 +47,42 @@ impl RowRootLock {
             backend.0.database.read("lock the memories", call!(marks, owner, (place, recorder)));
         let (last, completed) = marks.await?;
         let is_uncertain = last.recorder.is_some_and(|last| last != recorder);
-        *backend.0.fence.lock() = Some(lease.fence());
+        *backend.0.held.lock() =
+            Some(HeldRoot { fence: lease.fence(), writes: None, last_version: None });
         Ok(Self { backend, recorder, last, completed, is_uncertain, lease })
     }
 
     async fn mark(&mut self, mark: Mark) -> Result<(), BackendError> {
         let (backend, recorder) = (&self.backend, self.recorder);
         let target = backend.target();
-        let work = backend
-            .0
-            .database
-            .write_unsynced("mark a write", call!(files::mark, target, (recorder, mark)));
+        // The end makes the whole write durable.
+        let durability = match mark {
+            Mark::End(Some(_)) => Durability::Synced,
+            Mark::Begin | Mark::End(None) => Durability::Unsynced,
+        };
+        let work = backend.0.database.write_one(
+            durability,
+            "mark a write",
+            call!(files::mark, target, (recorder, mark)),
+        );
         let marked = work.await.map_err(|error| backend.error("mark a write", error))?;
         self.last.is_writing = mark == Mark::Begin;
-        self.last.writes = marked;
+        self.last.writes = marked.writes.cast_unsigned();
+        if let Some(held) = &mut *backend.0.held.lock() {
+            let is_begun = mark == Mark::Begin;
+            held.writes = is_begun.then_some(marked.writes);
+            held.last_version = is_begun.then_some(marked.last_version);
+        }
         Ok(())
     }
 }
 
 impl Drop for RowRootLock {
     fn drop(&mut self) {
-        // The fence of a later holder in this process stays.
-        let mut fence = self.backend.0.fence.lock();
-        if *fence == Some(self.lease.fence()) {
-            *fence = None;
+        // What a later holder in this process has stays.
+        let mut held = self.backend.0.held.lock();
+        if held.is_some_and(|held| held.fence == self.lease.fence()) {
+            *held = None;
         }
     }
 }

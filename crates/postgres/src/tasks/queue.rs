@@ -257,9 +257,13 @@ pub(crate) async fn finish(
     owner: i64,
     (attempt, end, at): (Attempt<'_>, TaskOutcome<'_>, Timestamp),
 ) -> Result<bool, CallError> {
+    // A daemon may not know that its change was recorded, if the connection was lost just then. Such a task has not failed:
+    // the next holder of the lane completes it.
+    lock_owner(connection, owner).await?;
     let finish = sqlx::query(AssertSqlSafe(format!(
         "UPDATE tasks SET status = $4, outcome = $5, request = $6, updated_at = $7
-        WHERE owner = $1 AND id = $2 AND attempts = $3 AND {UNFINISHED}"
+        WHERE owner = $1 AND id = $2 AND attempts = $3 AND {UNFINISHED}
+            AND ($4 <> 'failed' OR {HAS_NO_CHANGE})"
     )));
     let finish = finish.bind(owner).bind(attempt.task).bind(i64::from(attempt.number));
     let finish = finish.bind(end.status.as_str()).bind(storable(end.outcome));

@@ -10,6 +10,7 @@ use engine::{
 };
 use lukasa_postgres::{Database, DatabaseSettings};
 use memory::command::{MemoryCommand, Reply, ViewRange};
+use memory::error_code::MemoryErrorCode;
 use memory::path::{Layout, MemoryPath};
 use tempfile::TempDir;
 use testkit::postgres::PostgresVersion;
@@ -192,5 +193,43 @@ async fn a_daemon_is_told_at_once_what_another_one_changed() {
         let event = tokio::time::timeout(NOTICED_WITHIN, events.recv()).await.unwrap().unwrap();
         let paths: Vec<_> = event.files.iter().map(|file| file.path.to_string()).collect();
         assert_eq!(paths, [format!("{number}.md")]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_is_there_after_a_crash() {
+    // Commits that do not wait for the disk are written late, so a crash loses them.
+    let mut server = Server::start(PostgresVersion::Debian, &["wal_writer_delay=10000"]);
+    let (name, address) = server.new_database();
+    let (writer, reader) = (Daemon::start(&address).await, Daemon::start(&address).await);
+    let mut acknowledged = Vec::new();
+    for round in 0..5 {
+        // A call may find a dead connection. What it requested may have been done, so each has another name.
+        for attempt in 0.. {
+            let name = format!("{round}-{attempt}.md");
+            let create = create(&format!("/memories/global/{name}"), "text\n");
+            match writer.memories().apply(create, &CallContext::default()).await {
+                Ok(made) => {
+                    assert!(matches!(made, Reply::Done { .. }), "{made:?}");
+                    acknowledged.push(name);
+                    break;
+                }
+                Err(error) => assert_eq!(error.code(), MemoryErrorCode::StorageUnavailable),
+            }
+        }
+        server.process.kill().unwrap();
+        server.process.restart().unwrap();
+        let files = server.process.query(&name, "SELECT path FROM files").unwrap();
+        let listing = loop {
+            match reader.memories().list(None).await {
+                Ok(listing) => break listing.memories,
+                Err(error) => assert_eq!(error.code(), MemoryErrorCode::StorageUnavailable),
+            }
+        };
+        for name in &acknowledged {
+            assert!(files.lines().any(|line| line == name), "{name}: {files}");
+            let path = path(&format!("/memories/global/{name}"));
+            assert!(listing.iter().any(|memory| memory.path == path), "{name}: {listing:?}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Lost connections, killed servers, and databases that this program must not use.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lukasa_postgres::{Database, DatabaseSettings};
@@ -8,6 +10,7 @@ use state::{ChangeQuery, HistoryStore as _, StateError};
 use testkit::conformance::state::write;
 use testkit::postgres::PostgresVersion;
 use testkit::tcp_proxy::TcpProxy;
+use tokio::sync::watch;
 
 use crate::support::{Server, open};
 
@@ -60,6 +63,57 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     for id in acknowledged {
         assert!(stored.contains(&id), "change {id} was acknowledged and is lost");
     }
+    assert_eq!(owner.check().await.unwrap(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over() {
+    let mut primary = Server::start(PostgresVersion::Debian, &[]);
+    let (name, address) = primary.new_database();
+    open(&address).await.close().await;
+    let standby = primary.process.start_synchronous_standby().unwrap();
+    let proxy = TcpProxy::start(primary.process.port()).unwrap();
+    let address = format!("postgres://lukasa@127.0.0.1:{}/{name}", proxy.port());
+    let owner = open(&address).await.owner("one").await.unwrap();
+    let writing = owner.clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let (count, counted) = watch::channel(0);
+    let writer = tokio::spawn(async move {
+        let mut acknowledged = Vec::new();
+        for number in 0.. {
+            if stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            let change = write("a", &format!("{number}.md"), "text").build();
+            match writing.record(change).await {
+                Ok(id) => acknowledged.push((number, id)),
+                Err(StateError::Unreachable { .. }) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+            count.send_replace(acknowledged.len());
+        }
+        acknowledged
+    });
+    let wait_for = async |more: usize| {
+        let end = *counted.borrow() + more;
+        counted.clone().wait_for(|count| *count >= end).await.map(drop).unwrap();
+    };
+    wait_for(20).await;
+    primary.process.kill().unwrap();
+    standby.promote().unwrap();
+    proxy.redirect(standby.port());
+    wait_for(20).await;
+    stop.store(true, Ordering::Relaxed);
+    let acknowledged = writer.await.unwrap();
+    let query = ChangeQuery { max: 1_000_000, ..ChangeQuery::default() };
+    let stored = owner.changes(&query).await.unwrap();
+    for (number, id) in &acknowledged {
+        let change = stored.iter().find(|change| change.id == *id);
+        let change = change.unwrap_or_else(|| panic!("change {id} was acknowledged and is lost"));
+        assert_eq!(change.files[0].path.to_string(), format!("{number}.md"));
+    }
+    assert!(stored.windows(2).all(|pair| pair[0].id.0 == pair[1].id.0 + 1), "no gaps");
     assert_eq!(owner.check().await.unwrap(), [""; 0]);
 }
 

@@ -38,10 +38,10 @@ struct SqlWriter {
 impl SqlWriter {
     fn run(&self, statement: &str) {
         let sql = format!(
-            "WITH v AS (INSERT INTO roots (owner, place, versions, is_created)
+            "WITH v AS (INSERT INTO roots (owner, place, last_version, is_created)
                 SELECT id, '{place}', 1, true FROM owners
-                ON CONFLICT (owner, place) DO UPDATE SET versions = roots.versions + 1, is_created = true
-                RETURNING owner, versions)
+                ON CONFLICT (owner, place) DO UPDATE SET last_version = roots.last_version + 1, is_created = true
+                RETURNING owner, last_version)
             {statement}",
             place = self.place,
         );
@@ -59,13 +59,13 @@ impl ExternalWriter for SqlWriter {
         for folder in folders {
             self.run(&format!(
                 "INSERT INTO files (owner, place, path, version, modified_at)
-                SELECT owner, '{}', '{folder}', versions, 0 FROM v ON CONFLICT DO NOTHING",
+                SELECT owner, '{}', '{folder}', last_version, 0 FROM v ON CONFLICT DO NOTHING",
                 self.place
             ));
         }
         self.run(&format!(
             "INSERT INTO files (owner, place, path, bytes, version, modified_at)
-            SELECT owner, '{}', '{path}', decode('{hex}', 'hex'), versions, 0 FROM v
+            SELECT owner, '{}', '{path}', decode('{hex}', 'hex'), last_version, 0 FROM v
             ON CONFLICT (owner, place, path) DO UPDATE SET bytes = excluded.bytes, version = excluded.version",
             self.place
         ));
@@ -148,6 +148,9 @@ async fn a_late_holder_writes_and_records_nothing() {
     let holds = vec![LockHold { place: "a".to_owned(), fence: late_lock.fence().unwrap() }];
     let mut change = write("a", "late.md", "late").build();
     change.holds = holds;
+    let mut first = write("a", "first.md", "first").build();
+    first.holds.clone_from(&change.holds);
+    let first = one.record(first).await.unwrap();
     // The time limit passes, as for a daemon that was stopped: it renews nothing.
     server.process.query(&name, "UPDATE leases SET until = now() - interval '1 s'").unwrap();
     let mut lock = root.lock(RECORDER, WAIT).await.unwrap();
@@ -167,6 +170,9 @@ async fn a_late_holder_writes_and_records_nothing() {
     }
     let recorded = one.record(change.clone()).await;
     assert!(matches!(recorded, Err(StateError::Busy { .. })), "{recorded:?}");
+    // The next holder may have carried the first change out.
+    let withdrawn = one.abort_change(first).await;
+    assert!(matches!(withdrawn, Err(StateError::Busy { .. })), "{withdrawn:?}");
     drop(late_lock);
 
     lock.begin().await.unwrap();
@@ -175,9 +181,45 @@ async fn a_late_holder_writes_and_records_nothing() {
     lock.end(None).await.unwrap();
     let fence = lock.fence().unwrap();
     change.holds = vec![LockHold { place: "a".to_owned(), fence }];
-    assert_eq!(other.record(change).await.unwrap(), ChangeId(1), "no number was lost");
+    assert_eq!(other.record(change).await.unwrap(), ChangeId(2), "no number was lost");
     drop(lock);
     assert_eq!(root.count().await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_of_which_a_crash_lost_a_step_never_ends() {
+    let server = Server::start(PostgresVersion::Newest, &[]);
+    let (name, address) = server.new_database();
+    let root = impatient_owner(&address).await.root("a");
+    let publish = async |name: &str| {
+        let staged = root.stage(&path(name), Arc::from(*b"text")).await.unwrap();
+        staged.publish(Expect::Absent).await
+    };
+    let last_version = || server.process.query(&name, "SELECT last_version FROM roots").unwrap();
+    for loses_start in [false, true] {
+        let mut lock = root.lock(RECORDER, WAIT).await.unwrap();
+        let before = last_version();
+        lock.begin().await.unwrap();
+        publish(&format!("{loses_start}.md")).await.unwrap();
+        // What a crash of the server leaves that lost the last commits.
+        let writing = if loses_start { "writes = writes - 1, writing = false," } else { "" };
+        let lose = format!(
+            "DELETE FROM files WHERE path = '{loses_start}.md';
+            UPDATE roots SET {writing} last_version = {}",
+            if before.is_empty() { "0" } else { before.trim() }
+        );
+        server.process.query(&name, &lose).unwrap();
+        let refused = [publish("next.md").await, lock.end(Some(ChangeId(1))).await];
+        for refused in refused {
+            assert!(matches!(refused, Err(BackendError::Locked(_))), "{refused:?}");
+        }
+        drop(lock);
+        let mut lock = root.lock(RECORDER, WAIT).await.unwrap();
+        assert_eq!((lock.was_interrupted(), lock.completed()), (!loses_start, None));
+        lock.begin().await.unwrap();
+        lock.end(None).await.unwrap();
+    }
+    assert_eq!(root.count().await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
