@@ -334,9 +334,9 @@ pub(crate) const fn help_for(code: MemoryErrorCode) -> Option<&'static str> {
         MemoryErrorCode::Screened => Some("rules are configured under [screening] in config.toml"),
         MemoryErrorCode::StorageFull => Some("free disk space; nothing was changed"),
         MemoryErrorCode::StorageFailed => Some("`lukasa doctor` checks the store for the cause"),
-        MemoryErrorCode::StorageUnavailable => {
-            Some("check its address, and that its server runs and accepts connections from here")
-        }
+        MemoryErrorCode::StorageUnavailable => Some(
+            "check its address and TLS, and that its server runs and accepts connections from here",
+        ),
         MemoryErrorCode::Locked => Some("`lukasa status` shows the process that holds the lock"),
         MemoryErrorCode::FeatureDisabled => {
             Some("`lukasa features` shows the setting that turned it off")

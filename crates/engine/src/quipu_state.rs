@@ -50,6 +50,7 @@ impl From<StateError> for UnreadState {
             StateError::Busy { .. } => Self::Busy,
             StateError::Full { .. } => Self::Full,
             StateError::Unavailable { source, .. }
+            | StateError::Refused { source, .. }
             | StateError::Unreachable { source, .. }
             | StateError::Failed { source, .. } => Self::Unreadable(source),
         }

@@ -96,10 +96,10 @@ fn class_of_code(code: &str) -> FaultClass {
         // A lock or a statement took too long, or the server has no memory.
         "55P03" | "57014" | "25P03" | "53200" => FaultClass::Busy,
         // No such database, or no permission.
-        "3D000" | "42501" => FaultClass::Unavailable,
+        "3D000" | "42501" => FaultClass::Refused,
         "XX001" | "XX002" => FaultClass::Damaged,
         _ if code.starts_with("08") => FaultClass::Unreachable,
-        _ if code.starts_with("28") => FaultClass::Unavailable,
+        _ if code.starts_with("28") => FaultClass::Refused,
         _ => FaultClass::Failed,
     }
 }
@@ -110,22 +110,12 @@ mod tests {
 
     #[test]
     fn codes_are_mapped_to_classes() {
-        use FaultClass::{Busy, Damaged, Failed, Full, Unavailable, Unreachable};
+        use FaultClass::{Busy, Damaged, Failed, Full, Refused, Unreachable};
         let codes =
             ["57P01", "25006", "08006", "53100", "55P03", "28P01", "3D000", "XX001", "23505"];
         assert_eq!(
             codes.map(class_of_code),
-            [
-                Unreachable,
-                Unreachable,
-                Unreachable,
-                Full,
-                Busy,
-                Unavailable,
-                Unavailable,
-                Damaged,
-                Failed,
-            ]
+            [Unreachable, Unreachable, Unreachable, Full, Busy, Refused, Refused, Damaged, Failed,]
         );
     }
 

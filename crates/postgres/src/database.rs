@@ -63,19 +63,28 @@ impl Default for DatabaseSettings {
         Self {
             daemon: "a daemon".to_owned(),
             connections_max: 16,
-            call_wait: Duration::from_secs(30),
+            call_wait: Duration::from_secs(12),
             // Below the time that a writer waits for a lock, so that it outlasts a daemon that died.
             lease: Duration::from_secs(6),
         }
     }
 }
 
-/// An address that is none of a PostgreSQL database.
+/// An address that is none of a PostgreSQL database. The text repeats nothing of it, since it may have a password.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the address of the database is invalid: {0}; it has the form `postgres://user@host:5432/name`"
-)]
-pub struct InvalidAddress(String);
+#[error("{0}; an address has the form `postgres://user:password@host:5432/name`")]
+pub struct InvalidAddress(&'static str);
+
+/// A failure to open a database.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address is invalid.
+    #[error(transparent)]
+    Address(#[from] InvalidAddress),
+    /// The database cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
 
 /// A database that several daemons share. Clones share the connections.
 #[derive(Clone, Debug)]
@@ -121,11 +130,22 @@ pub(crate) use call;
 impl Database {
     /// Returns the database at an address without connecting to it.
     pub(crate) fn new(address: &str, settings: DatabaseSettings) -> Result<Self, InvalidAddress> {
-        if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
-            return Err(InvalidAddress("it begins with another scheme".to_owned()));
+        let rest = ["postgres://", "postgresql://"].iter().find_map(|s| address.strip_prefix(s));
+        let Some(rest) = rest else {
+            return Err(InvalidAddress("the address does not begin with `postgres://`"));
+        };
+        // A part of such a password would be taken for the host, and shown.
+        if rest.split('?').next().is_some_and(|rest| rest.matches('@').count() > 1) {
+            return Err(InvalidAddress(
+                "the address has two `@`: write `%40` for one in a password",
+            ));
         }
         let options = PgConnectOptions::from_str(address);
-        let options = options.map_err(|error| InvalidAddress(error.to_string()))?;
+        let options = options.map_err(|_| {
+            InvalidAddress(
+                "the address cannot be read: write `%2F`, `%3A`, `%3F` and `%23` for `/`, `:`, `?` and `#` in a password",
+            )
+        })?;
         let name = options.get_database().unwrap_or(options.get_username());
         let name = format!("postgres://{}:{}/{name}", options.get_host(), options.get_port());
         let options = options

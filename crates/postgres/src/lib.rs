@@ -30,6 +30,6 @@ mod root;
 mod row;
 mod tasks;
 
-pub use database::{Database, DatabaseSettings, InvalidAddress};
+pub use database::{Database, DatabaseSettings, InvalidAddress, OpenError};
 pub use owner::OwnerState;
 pub use root::RowBackend;

@@ -4,17 +4,27 @@
 //! wait. All steps are one transaction: a daemon that ends in the middle leaves the tables as they were. The migrations
 //! of `sqlx` are not used, because they rely on advisory locks.
 
+use std::time::Duration;
+
 use sqlx::PgConnection;
+use state::Fault;
 use state::rows::single;
-use state::{Fault, FaultClass, StateError};
 
 use crate::call_error::CallError;
-use crate::database::{Database, DatabaseSettings, Durability, call};
+use crate::database::{Database, DatabaseSettings, Durability, OpenError, call};
 use crate::row::{rows, run};
 
 /// The steps, in order; a schema is the number of those that were taken. The text of a published one never changes.
 const STEPS: &[&str] =
     &[include_str!("../migrations/0001_state.sql"), include_str!("../migrations/0002_roots.sql")];
+
+const OPERATION: &str = "open the database";
+
+/// Longest duration of all steps.
+const MIGRATION_WAIT: Duration = Duration::from_hours(1);
+
+/// Lifts the limits of the server for this transaction.
+const NO_LIMITS: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0";
 
 /// Creates the table that holds the number of the schema.
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (id bigint PRIMARY KEY CHECK (id = 1), version bigint NOT NULL)";
@@ -22,23 +32,28 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (id bigint PRIMA
 impl Database {
     /// Opens the database at an address such as `postgres://user:password@host:5432/name?sslmode=verify-full`, and
     /// brings its tables up to date. Several daemons may do so at the same time.
-    pub async fn open(address: &str, settings: DatabaseSettings) -> Result<Self, StateError> {
-        let database = Self::new(address, settings).map_err(|error| {
-            let source = Box::new(error);
-            let fault = Fault::Database { class: FaultClass::Unavailable, source };
-            StateError::new("open the database", "postgres://", fault)
-        })?;
-        migrate(&database).await?;
+    pub async fn open(address: &str, settings: DatabaseSettings) -> Result<Self, OpenError> {
+        let database = Self::new(address, settings.clone())?;
+        // Alone, because two daemons that create it at the same moment conflict, and one of them repeats this.
+        database.write(Durability::Synced, OPERATION, call!(create)).await?;
+        if database.read(OPERATION, call!(is_up_to_date)).await? {
+            return Ok(database);
+        }
+        // A step may take far longer than a call, also for the daemons that wait for it.
+        let patient =
+            DatabaseSettings { call_wait: MIGRATION_WAIT, connections_max: 1, ..settings };
+        let migrating = Self::new(address, patient)?;
+        let migrated = migrating.write(Durability::Synced, OPERATION, call!(take_steps)).await;
+        migrating.close().await;
+        migrated?;
         Ok(database)
     }
 }
 
-/// Brings the tables of a database up to date. Refuses a database of a later version.
-async fn migrate(database: &Database) -> Result<(), StateError> {
-    const OPERATION: &str = "open the database";
-    // Alone, because two daemons that create it at the same moment conflict, and one of them repeats this.
-    database.write(Durability::Synced, OPERATION, call!(create)).await?;
-    database.write(Durability::Synced, OPERATION, call!(take_steps)).await
+async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, CallError> {
+    let version = sqlx::query("SELECT version FROM schema_version WHERE id = 1");
+    let version = single(&rows(connection, version).await?, |row| row.get::<i64>("version"))?;
+    Ok(usize::try_from(version) == Ok(STEPS.len()))
 }
 
 async fn create(connection: &mut PgConnection) -> Result<(), CallError> {
@@ -61,7 +76,9 @@ async fn create(connection: &mut PgConnection) -> Result<(), CallError> {
     Ok(())
 }
 
+/// Takes the steps that are missing. Refuses a database of a later version.
 async fn take_steps(connection: &mut PgConnection) -> Result<(), CallError> {
+    sqlx::raw_sql(NO_LIMITS).execute(&mut *connection).await?;
     let version = "SELECT version FROM schema_version WHERE id = 1 FOR UPDATE";
     let found = rows(connection, sqlx::query(version)).await?;
     let found = single(&found, |row| row.get::<i64>("version"))?;

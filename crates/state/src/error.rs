@@ -59,6 +59,18 @@ pub enum StateError {
         /// The cause.
         source: BoxError,
     },
+    /// The server of the database refuses: no such database, no permission, a wrong password. Nothing was changed.
+    #[error(
+        "cannot {operation}: the server refuses the database `{database}`; check its name, the user and the password"
+    )]
+    Refused {
+        /// The operation that failed.
+        operation: &'static str,
+        /// The database.
+        database: String,
+        /// The cause.
+        source: BoxError,
+    },
     /// The server of the database cannot be reached, or the connection was lost. What was requested may have been done.
     #[error("cannot {operation}: the database `{database}` cannot be reached; try again")]
     Unreachable {
@@ -103,6 +115,7 @@ impl StateError {
             Self::Busy { .. } => MemoryErrorCode::Locked,
             Self::Unreachable { .. } => MemoryErrorCode::StorageUnavailable,
             Self::Unavailable { .. }
+            | Self::Refused { .. }
             | Self::Damaged { .. }
             | Self::Newer { .. }
             | Self::Failed { .. } => MemoryErrorCode::StorageFailed,
@@ -119,6 +132,7 @@ impl StateError {
         let source = fault.into_cause();
         match class {
             FaultClass::Unavailable => Self::Unavailable { operation, database, source },
+            FaultClass::Refused => Self::Refused { operation, database, source },
             FaultClass::Full => Self::Full { operation, database, source },
             FaultClass::Damaged => Self::Damaged { operation, database, source },
             FaultClass::Busy => Self::Busy { operation, database, source },
@@ -192,6 +206,8 @@ pub enum Fault {
 pub enum FaultClass {
     /// The database cannot be opened until its configuration is corrected.
     Unavailable,
+    /// The server refuses the database, the user or the password.
+    Refused,
     /// The disk or a quota is full.
     Full,
     /// The database is damaged.

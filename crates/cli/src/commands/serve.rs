@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "cluster")]
-use engine::{BindingRequest, Engine, Storage};
+use engine::{BindingRequest, Engine, Storage, WorkspaceId};
 use engine::{Workspace, WorkspaceChoice};
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 #[cfg(feature = "cluster")]
-use postgres::DatabaseSettings;
+use postgres::{DatabaseSettings, OpenError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use server::http::{self, AllowedHosts, BearerToken, GuardConfig, HttpConfig, Listener};
@@ -116,8 +116,17 @@ async fn open_shared(
     let host = host.nodename().to_string_lossy();
     let daemon = format!("process {} on {host}", std::process::id());
     let settings = DatabaseSettings { daemon, ..DatabaseSettings::default() };
-    let database = postgres::Database::open(address, settings).await?;
-    let owner = Arc::new(database.owner(owner).await?);
+    // The same rule as for ids of workspaces, and an unset variable is no owner.
+    let owner: WorkspaceId = owner.parse().map_err(|_| {
+        Failure::usage("--owner: a name is 1 to 64 letters, digits, `.`, `_` or `-`, and does not begin with a dot")
+    })?;
+    let opened = postgres::Database::open(address, settings).await;
+    let database = opened.map_err(|error| match error {
+        OpenError::Address(error) => Failure::usage(format!("--database: {error}")),
+        OpenError::State(error) => error.into(),
+    })?;
+    app.output.note(&format!("the memories of {owner} are in {}", database.name()));
+    let owner = Arc::new(database.owner(&owner.to_string()).await?);
     let storage = Storage {
         state: Arc::clone(&owner) as _,
         locks: Arc::clone(&owner) as _,

@@ -195,13 +195,25 @@ fn daemons_of_two_owners_share_nothing_but_the_database() {
 }
 
 #[test]
-fn an_address_that_is_no_database_is_named_without_its_password() {
+fn a_wrong_address_or_owner_is_named_without_the_password() {
     let place = Sandbox::new();
-    for address in ["sqlite://pa55word", "postgres://user:pa55word@127.0.0.1:1/none"] {
-        let mut command = place.lukasa(&["serve"]);
+    let address = "postgres://user:pa55word@127.0.0.1:1/none";
+    let run = |address: &str, args: &[&str]| {
+        let mut command = place.lukasa(&[&["serve"], args].concat());
         let ended = place.run_command(command.env("LUKASA_DATABASE", address));
-        assert_ne!(ended.status, 0);
         assert!(!ended.shown().contains("pa55word"), "{}", ended.shown());
-        assert!(ended.stderr.contains("postgres://"), "{}", ended.stderr);
+        (ended.status, ended.stderr)
+    };
+    let (status, error) = run(address, &[]);
+    assert!(status == 75 && error.contains("postgres://127.0.0.1:1/none"), "{status}: {error}");
+    for (address, args) in [
+        ("sqlite://pa55word", &[][..]),
+        ("postgres://user:pa55@word/x@127.0.0.1/none", &[]),
+        (address, &["--owner", ""]),
+        (address, &["--owner", "a\nb"]),
+        (address, &["--workspace", "."]),
+    ] {
+        let (status, error) = run(address, args);
+        assert!(status == 2, "{args:?}: {status}: {error}");
     }
 }

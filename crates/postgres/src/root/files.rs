@@ -254,15 +254,13 @@ pub(super) async fn read(
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    // The bytes of folders, and of files that are only on the way to a path, are not needed.
     let find = sqlx::query(
         "SELECT path, octet_length(bytes)::bigint AS size, version, modified_at,
-            CASE WHEN path = ANY($4) THEN substring(bytes FROM 1 FOR $5) END AS bytes
+            substring(bytes FROM 1 FOR $4) AS bytes
         FROM files WHERE owner = $1 AND place = $2 AND path = ANY($3)",
     );
-    let names: Vec<_> = paths.iter().map(RelativePath::as_str).collect();
     let max = i32::try_from(max).unwrap_or(i32::MAX);
-    let find = find.bind(owner).bind(place).bind(with_folders(paths)).bind(names).bind(max);
+    let find = find.bind(owner).bind(place).bind(with_folders(paths)).bind(max);
     let found = rows(connection, find).await?;
     let by_path: HashMap<&str, &Row> = found
         .iter()

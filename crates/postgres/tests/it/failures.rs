@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lukasa_postgres::{Database, DatabaseSettings};
+use lukasa_postgres::{Database, DatabaseSettings, OpenError};
 use memory::change::ChangeId;
 use state::{ChangeQuery, HistoryStore as _, StateError};
 use testkit::conformance::state::write;
@@ -150,18 +150,31 @@ async fn a_database_of_a_later_version_is_refused_and_stays() {
     open(&address).await.close().await;
     server.process.query(&name, "UPDATE schema_version SET version = 99").unwrap();
     let error = Database::open(&address, DatabaseSettings::default()).await.unwrap_err();
-    assert!(matches!(error, StateError::Newer { found: 99, .. }), "{error:?}");
+    let is_newer = matches!(error, OpenError::State(StateError::Newer { found: 99, .. }));
+    assert!(is_newer, "{error:?}");
     assert_eq!(server.process.query(&name, "SELECT version FROM schema_version").unwrap(), "99\n");
 }
 
 #[tokio::test]
-async fn an_error_names_the_database_without_the_password() {
+async fn an_error_shows_nothing_of_a_password() {
     let server = Server::start(PostgresVersion::Debian, &[]);
     let port = server.process.port();
-    let missing = format!("postgres://lukasa:secret@127.0.0.1:{port}/missing");
-    for address in [missing.as_str(), "sqlite://secret", "postgres://lukasa:secret@:x/"] {
+    let open = async |address: &str| {
         let error = Database::open(address, DatabaseSettings::default()).await.unwrap_err();
-        assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
         assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+        error
+    };
+    let missing = open(&format!("postgres://lukasa:secret@127.0.0.1:{port}/missing")).await;
+    assert!(matches!(missing, OpenError::State(StateError::Refused { .. })), "{missing:?}");
+    for address in [
+        "sqlite://secret",
+        "secret",
+        "",
+        "postgres://lukasa:secret@:x/",
+        "postgres://lukasa:a@secret/b@127.0.0.1/lukasa",
+        "postgres://lukasa@127.0.0.1/lukasa?sslmode=secret",
+    ] {
+        let error = open(address).await;
+        assert!(matches!(error, OpenError::Address(_)), "{address}: {error:?}");
     }
 }
