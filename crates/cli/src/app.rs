@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+#[cfg(feature = "cluster")]
+use engine::Storage;
 use engine::{
     BaseFolders, BindingRequest, CallContext, Caller, Config, ContextFiles, Engine, EngineError,
     Memories, ProjectFolder, ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
@@ -57,9 +59,6 @@ pub(crate) struct App {
     pub(crate) interrupts: Interrupts,
     /// The engine, built from the settings.
     pub(crate) engine: Engine,
-    /// The values that the engine was opened with.
-    #[cfg(feature = "cluster")]
-    pub(crate) config: Config,
     /// The features in settings and environment.
     pub(crate) features: FeatureConfig,
     /// The settings of task runners.
@@ -141,8 +140,6 @@ struct AppParts {
     folders: BaseFolders,
     binding: BindingRequest,
     engine: Engine,
-    #[cfg(feature = "cluster")]
-    config: Config,
     features: FeatureConfig,
     runners: RunnerConfig,
     settings: ParsedSettings,
@@ -154,17 +151,7 @@ impl App {
     /// through which the caller prints it.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
         match AppParts::with(&globals, Engine::open) {
-            Ok(AppParts {
-                folders,
-                binding,
-                engine,
-                #[cfg(feature = "cluster")]
-                config,
-                features,
-                runners,
-                settings,
-                pager,
-            }) => {
+            Ok(AppParts { folders, binding, engine, features, runners, settings, pager }) => {
                 if binding.project.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
                 }
@@ -174,8 +161,6 @@ impl App {
                     folders,
                     interrupts: Interrupts::default(),
                     engine,
-                    #[cfg(feature = "cluster")]
-                    config,
                     features,
                     runners,
                     settings,
@@ -184,6 +169,13 @@ impl App {
             }
             Err(failure) => Err((output, failure)),
         }
+    }
+
+    /// Opens an engine with these settings, which are read again, on a database that several daemons share.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn open_shared(&self, storage: Storage) -> Result<Engine, Failure> {
+        let open = |config| Engine::open_shared(config, storage);
+        AppParts::with(&self.globals, open).map(|parts| parts.engine)
     }
 
     /// Returns the memories of the user at the command line: full access to this binding.
@@ -263,22 +255,12 @@ impl AppParts {
         let named = of_environment(features::VARIABLE);
         let features = FeatureConfig::new(settings_file.clone(), settings.features(), named)?;
         features.apply(&mut config);
-        let engine = open(config.clone()).map_err(|error| {
+        let engine = open(config).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
         })?;
         let pager = if globals.no_pager { None } else { pager() };
         let runners = settings.runners();
-        Ok(Self {
-            folders,
-            binding,
-            engine,
-            #[cfg(feature = "cluster")]
-            config,
-            features,
-            runners,
-            settings,
-            pager,
-        })
+        Ok(Self { folders, binding, engine, features, runners, settings, pager })
     }
 }
 

@@ -322,6 +322,11 @@ impl RelativePath {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
     }
 
+    /// Returns the folders that contain the path, from the nearest on. The root is none of them.
+    pub fn folders(&self) -> impl Iterator<Item = Self> + use<> {
+        std::iter::successors(self.parent(), Self::parent)
+    }
+
     /// Checks whether the path is `folder` or below it.
     pub fn is_within(&self, folder: &Self) -> bool {
         self.below(folder).is_some()

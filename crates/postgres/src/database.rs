@@ -1,6 +1,5 @@
 //! The pool of connections, and calls as transactions that are repeated when they were in another one's way.
 
-use std::future::Future;
 use std::io::ErrorKind;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -114,9 +113,24 @@ pub(crate) enum Durability {
     Unsynced,
 }
 
-/// Makes the `work` that [`Database::write`] and [`Database::read`] run from a function and its arguments. The work
-/// passes the connection to the function and returns it with the result. A macro, because the future of a closure that
-/// borrows its argument cannot be required to be `Send`.
+/// Work without a transaction: it gets a connection, and returns it with the result. It may run several times.
+pub(crate) trait StatementWork<T>:
+    Fn(PoolConnection<Postgres>) -> Self::Running + Send + Sync
+{
+    /// The running work.
+    type Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send;
+}
+
+impl<T, Work, Running> StatementWork<T> for Work
+where
+    Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
+    Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
+{
+    type Running = Running;
+}
+
+/// Makes the `work` that [`Database`] runs from a function and its arguments. The work passes the connection or transaction
+/// to the function. A macro, because the future of a closure that borrows its argument cannot be required to be `Send`.
 macro_rules! call {
     ($function:path $(, $argument:expr)* $(,)?) => {
         move |mut connection| async move {
@@ -190,121 +204,85 @@ impl Database {
         Running: Future<Output = (Transaction<'static, Postgres>, Result<T, CallError>)> + Send,
         T: Send,
     {
-        let mut repetition = self.repetition();
-        loop {
-            let Ok(result) =
-                timeout(self.0.settings.call_wait, self.transact(durability, &work)).await
-            else {
-                return Err(self.error(operation, silent()));
-            };
-            match result {
-                Ok(value) => return Ok(value),
-                Err(error) if repetition.may_repeat(&error) => repetition.wait().await,
-                Err(error) => return Err(self.error(operation, error)),
-            }
-        }
-    }
-
-    async fn transact<T, Work, Running>(
-        &self,
-        durability: Durability,
-        work: &Work,
-    ) -> Result<T, CallError>
-    where
-        Work: Fn(Transaction<'static, Postgres>) -> Running + Send + Sync,
-        Running: Future<Output = (Transaction<'static, Postgres>, Result<T, CallError>)> + Send,
-        T: Send,
-    {
-        let started = self.pool(durability).begin().await.map_err(CallError::NotBegun)?;
-        let (transaction, result) = work(started).await;
-        match result {
-            Ok(value) => {
-                transaction.commit().await?;
-                Ok(value)
-            }
-            Err(error) => {
+        let work = &work;
+        let transact = || async move {
+            let started = self.pool(durability).begin().await.map_err(CallError::NotBegun)?;
+            let (transaction, result) = work(started).await;
+            match &result {
+                Ok(_) => transaction.commit().await?,
                 // A connection that cannot roll back is closed, which has the same effect.
-                drop(transaction.rollback().await);
-                Err(error)
+                Err(_) => drop(transaction.rollback().await),
             }
-        }
+            result
+        };
+        self.repeat(operation, transact).await
     }
 
-    /// Runs `work`, which is one statement that reads. A lost connection is replaced by another one.
-    pub(crate) async fn read<T, Work, Running>(
+    /// Runs `work`, which only reads, without a transaction: each of its statements sees the rows of its own time. A lost
+    /// connection is replaced by another one.
+    pub(crate) async fn read<T: Send>(
         &self,
         operation: &'static str,
-        work: Work,
-    ) -> Result<T, StateError>
-    where
-        Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
-        Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
-        T: Send,
-    {
-        // Nothing is written, so the statement may be repeated.
-        let unread = |error| match error {
-            CallError::Sql(error) if is_unreachable(&error) => CallError::NotBegun(error),
-            error => error,
-        };
-        self.run_statement(Durability::Unsynced, operation, work, unread).await
+        work: impl StatementWork<T>,
+    ) -> Result<T, StateError> {
+        self.write_idempotent(operation, work).await
     }
 
     /// Runs `work`, which is one statement that writes, and whose commit does not wait for the disk. It has the same
     /// effect if it is run again, so a lost connection is replaced by another one.
-    pub(crate) async fn write_idempotent<T, Work, Running>(
+    pub(crate) async fn write_idempotent<T: Send>(
         &self,
         operation: &'static str,
-        work: Work,
-    ) -> Result<T, StateError>
-    where
-        Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
-        Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
-        T: Send,
-    {
-        self.read(operation, work).await
+        work: impl StatementWork<T>,
+    ) -> Result<T, StateError> {
+        let work = &work;
+        let attempt = || async move {
+            self.run_statement(Durability::Unsynced, work).await.map_err(|error| match error {
+                CallError::Sql(error) if is_unreachable(&error) => CallError::NotBegun(error),
+                error => error,
+            })
+        };
+        self.repeat(operation, attempt).await
     }
 
     /// Runs `work`, which is one statement that writes.
-    pub(crate) async fn write_one<T, Work, Running>(
+    pub(crate) async fn write_one<T: Send>(
         &self,
         durability: Durability,
         operation: &'static str,
-        work: Work,
-    ) -> Result<T, StateError>
-    where
-        Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
-        Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
-        T: Send,
-    {
-        self.run_statement(durability, operation, work, |error| error).await
+        work: impl StatementWork<T>,
+    ) -> Result<T, StateError> {
+        self.repeat(operation, || self.run_statement(durability, &work)).await
     }
 
-    async fn run_statement<T, Work, Running>(
+    async fn run_statement<T: Send>(
         &self,
         durability: Durability,
+        work: &impl StatementWork<T>,
+    ) -> Result<T, CallError> {
+        let connection = self.pool(durability).acquire().await.map_err(CallError::NotBegun)?;
+        let (mut connection, result) = work(connection).await;
+        if let Err(CallError::Sql(error)) = &result
+            && is_unreachable(error)
+        {
+            connection.close_on_drop();
+        }
+        result
+    }
+
+    /// Makes attempts at a call until one succeeds, or fails in a way that another one would not mend.
+    async fn repeat<T: Send, Attempt>(
+        &self,
         operation: &'static str,
-        work: Work,
-        to_error: impl Fn(CallError) -> CallError + Send + Sync,
+        attempt: impl Fn() -> Attempt + Send + Sync,
     ) -> Result<T, StateError>
     where
-        Work: Fn(PoolConnection<Postgres>) -> Running + Send + Sync,
-        Running: Future<Output = (PoolConnection<Postgres>, Result<T, CallError>)> + Send,
-        T: Send,
+        Attempt: Future<Output = Result<T, CallError>> + Send,
     {
-        let mut repetition = self.repetition();
+        let connections_max = self.0.settings.connections_max;
+        let mut repetition = Repetition { connections_max, conflicts: 0, begins: 0 };
         loop {
-            let running = async {
-                let connection =
-                    self.pool(durability).acquire().await.map_err(CallError::NotBegun)?;
-                let (mut connection, result) = work(connection).await;
-                if let Err(CallError::Sql(error)) = &result
-                    && is_unreachable(error)
-                {
-                    connection.close_on_drop();
-                }
-                result.map_err(&to_error)
-            };
-            let Ok(result) = timeout(self.0.settings.call_wait, running).await else {
+            let Ok(result) = timeout(self.0.settings.call_wait, attempt()).await else {
                 return Err(self.error(operation, silent()));
             };
             match result {
@@ -320,11 +298,6 @@ impl Database {
             Durability::Synced => &self.0.synced,
             Durability::Unsynced => &self.0.unsynced,
         }
-    }
-
-    fn repetition(&self) -> Repetition {
-        let connections_max = self.0.settings.connections_max;
-        Repetition { connections_max, conflicts: 0, begins: 0 }
     }
 
     /// Returns a receiver that is notified after changes of a root, by any daemon.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
+use sqlx::{AssertSqlSafe, PgConnection};
 use state::rows::Columns;
 use state::{HeldLock, StateError};
 use tokio::sync::OwnedMutexGuard;
@@ -257,9 +257,6 @@ pub(crate) async fn is_held(
     owner: i64,
     (name, fence): (&str, i64),
 ) -> Result<bool, CallError> {
-    let find = sqlx::query(
-        "SELECT fence FROM leases
-        WHERE owner = $1 AND name = $2 AND fence = $3 AND holder IS NOT NULL FOR UPDATE",
-    );
+    let find = sqlx::query(AssertSqlSafe(format!("WITH {HELD} SELECT fence FROM held")));
     Ok(!rows(connection, find.bind(owner).bind(name).bind(fence)).await?.is_empty())
 }

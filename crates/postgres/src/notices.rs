@@ -59,7 +59,6 @@ fn parse(notice: &str) -> Option<RootId> {
 
 /// Passes notices on until it is aborted. A lost connection is replaced.
 async fn listen(pool: PgPool, roots: Arc<Mutex<HashMap<RootId, watch::Sender<u64>>>>) {
-    let wake = |sender: &watch::Sender<u64>| sender.send_modify(|count| *count += 1);
     loop {
         if let Err(error) = listen_once(&pool, &roots).await {
             tracing::debug!(%error, "notices of other daemons are not received");
@@ -80,10 +79,14 @@ async fn listen_once(
         if let Some(root) = parse(received.payload())
             && let Some(sender) = roots.lock().get(&root)
         {
-            sender.send_modify(|count| *count += 1);
+            wake(sender);
         }
     }
     Ok(())
+}
+
+fn wake(sender: &watch::Sender<u64>) {
+    sender.send_modify(|count| *count += 1);
 }
 
 #[cfg(test)]

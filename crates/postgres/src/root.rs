@@ -285,6 +285,7 @@ impl Backend for RowBackend {
             .read("count writes", call!(lock::last_write, owner, place))
             .await
             .ok()?;
+        // A root without marks was never written.
         let write = write.unwrap_or_default();
         (!write.is_writing).then_some(write.writes)
     }
@@ -315,7 +316,10 @@ impl Backend for RowBackend {
     }
 
     async fn holder(&self) -> Option<String> {
-        self.0.lease.holder().await.unwrap_or_default()
+        self.0.lease.holder().await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the holder of a root is unknown");
+            None
+        })
     }
 
     fn folder(&self) -> Option<PathBuf> {

@@ -8,9 +8,10 @@ mod history;
 mod tasks;
 
 pub use content::PackedContent;
-pub use history::{changes, check_bytes, head, marks_follow_folder, path_change, usage_row};
+pub use history::{changes, check_bytes, head, marks_follow_folder, path_change, stats, usage_row};
 pub use tasks::{
-    conversation, model_work, new_task_row, proposal, run, segment, session, stored_roots, task,
+    conversation, last_dream, model_work, new_task_row, proposal, run, segment, session,
+    stored_roots, task, task_count,
 };
 
 use std::collections::BTreeMap;

@@ -724,7 +724,7 @@ impl Draft {
             return Ok(());
         }
         let (mount, relative) = self.key(path)?;
-        for folder in std::iter::successors(relative.parent(), RelativePath::parent) {
+        for folder in relative.folders() {
             let parent = virtual_path(mount, folder)?;
             let kind = self.kind(&parent, self.kind_on_disk(&parent).await?)?;
             if matches!(kind, Some(FileKind::File | FileKind::Other)) {

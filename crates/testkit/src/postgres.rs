@@ -1,7 +1,7 @@
 //! A PostgreSQL server on the loopback, with its data in a temporary folder.
 //!
-//! The server refuses to run as root. If root runs the tests, it runs as the user `nobody`. It ends when its value is
-//! dropped, and also when the test process is killed.
+//! PostgreSQL refuses to run as root. Tests that run as root therefore start it as the user `nobody`. The server ends
+//! when its value is dropped, and also when the test process is killed.
 
 #![expect(
     clippy::disallowed_methods,
@@ -26,8 +26,8 @@ use crate::wait::eventually;
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
 /// The variable with the folder of the programs of another version.
 const OTHER_PROGRAMS: &str = "LUKASA_TEST_POSTGRES";
-/// The user and group `nobody` and `nogroup` of Debian.
-const NOBODY: u32 = 65_534;
+/// The id of Debian's user `nobody` and of its group `nogroup`, which own no files.
+const UNPRIVILEGED_ID: u32 = 65_534;
 /// The role that owns everything.
 const ROLE: &str = "lukasa";
 /// Runs the server until it ends by itself or standard input closes, as it does when the test process dies.
@@ -88,7 +88,7 @@ impl PostgresServer {
             process: None,
         };
         if rustix::process::geteuid().is_root() {
-            chown(server.folder.path(), Some(NOBODY), Some(NOBODY))?;
+            chown(server.folder.path(), Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))?;
         }
         fs::set_permissions(server.folder.path(), Permissions::from_mode(0o700))?;
         Ok(server)
@@ -108,11 +108,7 @@ impl PostgresServer {
         let mut copy = standby.command("pg_basebackup");
         run(copy.args(source).args(arguments).arg(standby.data()))?;
         standby.launch()?;
-        for statement in
-            ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"]
-        {
-            self.query("postgres", statement)?;
-        }
+        self.configure("SET synchronous_standby_names = '*'")?;
         let synchronous = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
         eventually(|| match self.query("postgres", synchronous) {
             Ok(count) if count == "1\n" => Ok(()),
@@ -124,8 +120,12 @@ impl PostgresServer {
     /// Makes a standby a server that accepts writes. Its commits wait for no standby.
     pub fn promote(&self) -> io::Result<()> {
         self.query("postgres", "SELECT pg_promote()")?;
-        for statement in ["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]
-        {
+        self.configure("RESET synchronous_standby_names")
+    }
+
+    /// Changes a setting of the running server.
+    fn configure(&self, change: &str) -> io::Result<()> {
+        for statement in [&format!("ALTER SYSTEM {change}"), "SELECT pg_reload_conf()"] {
             self.query("postgres", statement)?;
         }
         Ok(())
@@ -198,7 +198,7 @@ impl PostgresServer {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).env_remove("PGOPTIONS").env_remove("PGHOST");
         if rustix::process::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED_ID).gid(UNPRIVILEGED_ID);
         }
         command
     }

@@ -132,7 +132,7 @@ async fn open_shared(
         locks: Arc::clone(&owner) as _,
         roots: Some(owner),
     };
-    Ok(Some((Engine::open_shared(app.config.clone(), storage)?, database)))
+    Ok(Some((app.open_shared(storage)?, database)))
 }
 
 /// Returns the access rules, and the file of the token unless the token came from elsewhere.

@@ -5,8 +5,8 @@ use memory::document::Revision;
 use memory::path::RelativePath;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 use state::rows::{
-    Columns, PackedContent, changes, decode_rows, path_change, path_range, single, stored_count,
-    stored_revision, stored_time,
+    Columns, PackedContent, changes, decode_rows, path_change, path_range, single,
+    stats as stats_row, stored_count, stored_revision, stored_time,
 };
 use state::{ChangeQuery, Fault, OpenChange, PathChange, Stats};
 
@@ -195,14 +195,5 @@ pub(crate) async fn stats(connection: &mut PgConnection, owner: i64) -> Result<S
             (SELECT count(*) FROM sessions WHERE owner = $1) AS sessions,
             pg_database_size(current_database()) AS database_bytes",
     );
-    Ok(single(&rows(connection, query.bind(owner)).await?, |row| {
-        Ok(Stats {
-            changes: row.count("changes")?,
-            open: row.count("open")?,
-            content_bytes: row.count("content_bytes")?,
-            tasks: row.count("tasks")?,
-            sessions: row.count("sessions")?,
-            database_bytes: row.count("database_bytes")?,
-        })
-    })?)
+    Ok(single(&rows(connection, query.bind(owner)).await?, stats_row)?)
 }

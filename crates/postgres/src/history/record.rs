@@ -10,13 +10,13 @@ use memory::document::Revision;
 use memory::path::RelativePath;
 use sqlx::PgConnection;
 use state::rows::{
-    Columns, PackedContent, check_bytes, decode_rows, head, marks_follow_folder, single,
-    stored_count, stored_revision, stored_time,
+    Columns, PackedContent, check_bytes, decode_rows, head, marks_follow_folder, stored_count,
+    stored_revision, stored_time,
 };
 use state::{Attempt, Fault, Head, NewChange, NewFileChange};
 
 use crate::call_error::CallError;
-use crate::history::{lock_owner, usage};
+use crate::history::{lock_owner, next_number, usage};
 use crate::lease;
 use crate::row::{rows, run, storable};
 use crate::tasks::{proposals, queue};
@@ -94,11 +94,7 @@ pub(crate) async fn record(
     change: &NewChange,
 ) -> Result<ChangeId, CallError> {
     check_bytes(&change.files)?;
-    let number = sqlx::query(
-        "UPDATE counters SET last_change = last_change + 1 WHERE owner = $1 RETURNING last_change",
-    );
-    let number = rows(connection, number.bind(owner)).await?;
-    let id = single(&number, |row| row.id("last_change"))?;
+    let id = ChangeId(next_number(connection, owner, "last_change").await?);
     for hold in &change.holds {
         check_hold(connection, owner, (&hold.place, hold.fence)).await?;
     }

@@ -1,12 +1,14 @@
 //! Pins and usage: counting, pinning, and following the files that they belong to.
 
+use std::collections::BTreeMap;
+
 use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use sqlx::PgConnection;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
-use state::rows::{UsageKey, decode_rows, path_range, stored_time, sum_uses, usage_row};
+use state::rows::{UsageKey, UsageSum, decode_rows, path_range, stored_time, sum_uses, usage_row};
 use state::{UsageRow, UseEvent};
 
 use crate::call_error::CallError;
@@ -109,12 +111,11 @@ pub(crate) async fn count_in_change(
     let added: Vec<_> = sums.values().map(|sum| sum.uses).collect();
     let keep = sqlx::query(KEEP).bind(owner).bind(id.0).bind(identities).bind(paths).bind(added);
     run(connection, keep).await?;
-    run(connection, count(owner, uses)).await?;
+    run(connection, count(owner, &sums)).await?;
     Ok(())
 }
 
-fn count(owner: i64, uses: &[UseEvent]) -> Statement<'_> {
-    let sums = sum_uses(uses);
+fn count<'q>(owner: i64, sums: &BTreeMap<UsageKey<'q>, UsageSum>) -> Statement<'q> {
     let (identities, paths): (Vec<_>, Vec<_>) =
         sums.keys().map(|(identity, path)| (*identity, path.as_str())).unzip();
     sqlx::query(COUNT)
@@ -235,7 +236,7 @@ pub(crate) async fn add_uses(
     uses: &[UseEvent],
 ) -> Result<(), CallError> {
     lock_owner(connection, owner).await?;
-    run(connection, count(owner, uses)).await?;
+    run(connection, count(owner, &sum_uses(uses))).await?;
     Ok(())
 }
 

@@ -106,8 +106,7 @@ pub(super) async fn write(
 
 /// Returns the number of the next version, and keeps other writes of the root waiting until the end of the transaction.
 /// The number is a time in microseconds if the last one is not later. So none that a crash of the server lost is given
-/// again. Fails if the lock or an earlier step of the write was
-/// lost.
+/// again. Fails if the lock or an earlier step of the write was lost.
 async fn next_version(connection: &mut PgConnection, target: Target<'_>) -> Result<i64, CallError> {
     let next = sqlx::query(AssertSqlSafe(format!(
         "WITH {HELD}, now AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS version)
@@ -203,17 +202,12 @@ async fn entries_at(
     Ok(decode_rows("files", &found, read).into_iter().collect())
 }
 
-/// Returns the folders that contain a path.
-fn folders(path: &RelativePath) -> impl Iterator<Item = RelativePath> {
-    std::iter::successors(path.parent(), RelativePath::parent)
-}
-
 /// Returns paths and the folders that contain them, each once.
 fn with_folders<'p>(paths: impl IntoIterator<Item = &'p RelativePath>) -> Vec<String> {
     let mut all: Vec<_> = Vec::new();
     for path in paths {
         all.push(path.to_string());
-        all.extend(folders(path).map(|folder| folder.to_string()));
+        all.extend(path.folders().map(|folder| folder.to_string()));
     }
     all.sort_unstable();
     all.dedup();
@@ -222,7 +216,7 @@ fn with_folders<'p>(paths: impl IntoIterator<Item = &'p RelativePath>) -> Vec<St
 
 /// Returns whether a file is where a folder should contain the path.
 fn is_below_file(found: &Found, path: &RelativePath) -> bool {
-    folders(path).any(|folder| matches!(found.get(&folder), Some(Some(_))))
+    path.folders().any(|folder| matches!(found.get(&folder), Some(Some(_))))
 }
 
 /// Returns the kind of entry at a path.
@@ -270,7 +264,7 @@ pub(super) async fn read(
 }
 
 fn read_one(found: &HashMap<&str, &Row>, path: &RelativePath) -> Refusable<FileRead> {
-    for folder in folders(path) {
+    for folder in path.folders() {
         if let Some(&row) = found.get(folder.as_str())
             && stat(Columns(row))?.is_some()
         {
@@ -320,7 +314,8 @@ async fn create_folders(
     target: Target<'_>,
     (path, found, version): (&RelativePath, &Found, i64),
 ) -> Result<(), CallError> {
-    let missing: Vec<_> = folders(path)
+    let missing: Vec<_> = path
+        .folders()
         .filter(|folder| !found.contains_key(folder))
         .map(|folder| folder.to_string())
         .collect();

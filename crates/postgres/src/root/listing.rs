@@ -1,8 +1,10 @@
 //! Lists of a root's files and folders.
 
+use std::collections::HashMap;
+
 use memory::path::RelativePath;
 use sqlx::PgConnection;
-use state::rows::{Columns, decode_rows, path_range, single};
+use state::rows::{ColumnResult, Columns, decode_rows, path_range, single};
 use store::backend::{Extent, Stamp, Stat, Walk, WalkedFile, WalkedFolder};
 
 use crate::call_error::CallError;
@@ -44,7 +46,7 @@ pub(super) async fn entries(
 }
 
 /// Decodes the stat of a file; `None` if it is a folder.
-pub(super) fn stat(row: Columns<'_>) -> state::rows::ColumnResult<Option<Stat>> {
+pub(super) fn stat(row: Columns<'_>) -> ColumnResult<Option<Stat>> {
     if row.get::<Option<i64>>("size")?.is_none() {
         return Ok(None);
     }
@@ -86,11 +88,10 @@ pub(super) async fn count(
 pub(super) fn walk_of(entries: Vec<Entry>, from: Option<&RelativePath>, extent: Extent) -> Walk {
     let depth_max = from.map_or(0, RelativePath::depth).saturating_add(extent.levels);
     let mut walk = Walk::default();
-    let mut bytes_of_folders = std::collections::HashMap::new();
+    let mut bytes_of_folders = HashMap::new();
     for entry in &entries {
         let Some(stat) = entry.stat else { continue };
-        let parents = std::iter::successors(entry.path.parent(), RelativePath::parent);
-        for folder in parents {
+        for folder in entry.path.folders() {
             *bytes_of_folders.entry(folder).or_insert(0_u64) += stat.bytes;
         }
     }

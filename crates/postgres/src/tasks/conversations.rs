@@ -1,7 +1,7 @@
 //! Rows of conversations and of their segments. A row is written only over the version that the writer has read.
 
 use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
-use sqlx::PgConnection;
+use sqlx::{AssertSqlSafe, PgConnection};
 use state::rows::{Columns, conversation, decode_rows, segment, single, stored_count, stored_time};
 use state::{ConversationRow, NewTask, SegmentRow};
 
@@ -37,13 +37,23 @@ pub(crate) async fn save(
         return Ok(false);
     }
     if row.version == 1 {
-        let drop = sqlx::query(
-            "DELETE FROM conversations WHERE owner = $1 AND id IN (SELECT id FROM conversations
-            WHERE owner = $1 ORDER BY heard_at DESC OFFSET $2)",
-        );
-        run(connection, drop.bind(owner).bind(stored_count(CONVERSATIONS_KEPT_MAX))).await?;
+        drop_oldest(connection, owner, ("conversations", "id", CONVERSATIONS_KEPT_MAX)).await?;
     }
     Ok(true)
+}
+
+/// Drops the least recently active rows of a table with this key, beyond `max`.
+async fn drop_oldest(
+    connection: &mut PgConnection,
+    owner: i64,
+    (table, key, max): (&str, &str, usize),
+) -> Result<(), CallError> {
+    let drop = sqlx::query(AssertSqlSafe(format!(
+        "DELETE FROM {table} WHERE owner = $1 AND {key} IN
+            (SELECT {key} FROM {table} WHERE owner = $1 ORDER BY heard_at DESC OFFSET $2)"
+    )));
+    run(connection, drop.bind(owner).bind(stored_count(max))).await?;
+    Ok(())
 }
 
 async fn write(
@@ -156,11 +166,7 @@ pub(crate) async fn save_segment(
         return Ok(false);
     }
     if row.version == 1 {
-        let drop = sqlx::query(
-            "DELETE FROM segments WHERE owner = $1 AND conversation IN (SELECT conversation FROM segments
-            WHERE owner = $1 ORDER BY heard_at DESC OFFSET $2)",
-        );
-        run(connection, drop.bind(owner).bind(stored_count(SEGMENTS_KEPT_MAX))).await?;
+        drop_oldest(connection, owner, ("segments", "conversation", SEGMENTS_KEPT_MAX)).await?;
     }
     Ok(true)
 }

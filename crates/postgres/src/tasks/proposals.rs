@@ -11,7 +11,7 @@ use state::rows::{
 use state::{AddedProposals, Fault, NewProposal, ProposalQuery, ProposalRow};
 
 use crate::call_error::CallError;
-use crate::history::lock_owner;
+use crate::history::{lock_owner, next_number};
 use crate::row::{rows, run, storable};
 
 const COLUMNS: &str =
@@ -59,9 +59,7 @@ async fn insert(
     owner: i64,
     (new, roots): (&NewProposal, &str),
 ) -> Result<ProposalId, CallError> {
-    let number = "UPDATE counters SET last_proposal = last_proposal + 1 WHERE owner = $1 RETURNING last_proposal";
-    let number = rows(connection, sqlx::query(number).bind(owner)).await?;
-    let id = single(&number, |row| row.get::<i64>("last_proposal"))?;
+    let id = next_number(connection, owner, "last_proposal").await?;
     let insert = sqlx::query(
         "INSERT INTO proposals (owner, id, made_at, origin, task, digest, status, trust, roots, proposal)
         VALUES ($1, $2, $3, $4, $5, $6, 'waiting', $7, $8, $9)",

@@ -2,14 +2,16 @@
 
 use memory::clock::Timestamp;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, QueryBuilder};
-use state::rows::{Columns, decode_rows, new_task_row, single, stored_count, stored_time, task};
+use state::rows::{
+    Columns, decode_rows, new_task_row, single, stored_count, stored_time, task, task_count,
+};
 use state::{
     Attempt, DreamPreconditions, EnqueueResult, Fault, NewTask, OwnerFilter, QueueLimits, Status,
     TaskCount, TaskKind, TaskOutcome, TaskQuery, TaskRow,
 };
 
 use crate::call_error::CallError;
-use crate::history::lock_owner;
+use crate::history::{lock_owner, next_number};
 use crate::row::{Row, rows, run, storable};
 
 /// The conditions of the partial indexes, word for word.
@@ -27,11 +29,6 @@ const HAS_NO_CHANGE: &str =
 const COLUMNS: &str =
     "seq, id, workspace, kind, client, status, attempts, created_at, updated_at, request, outcome,
     (SELECT min(c.id) FROM changes c WHERE c.owner = tasks.owner AND c.task = tasks.id) AS change";
-
-/// Locks the counters of an owner and takes the number of the next task. The transaction must be rolled back if no task
-/// gets it.
-const NEXT_TASK: &str =
-    "UPDATE counters SET last_task = last_task + 1 WHERE owner = $1 RETURNING last_task";
 
 const INSERT: &str = "INSERT INTO tasks
         (owner, seq, id, workspace, kind, client, status, attempts, created_at, updated_at, request)
@@ -125,8 +122,7 @@ pub(crate) async fn insert(
     owner: i64,
     task: &NewTask,
 ) -> Result<TaskRow, CallError> {
-    let number = rows(connection, sqlx::query(NEXT_TASK).bind(owner)).await?;
-    let seq = single(&number, |row| row.get("last_task"))?;
+    let seq = next_number(connection, owner, "last_task").await?;
     let insert = sqlx::query(INSERT)
         .bind(owner)
         .bind(seq)
@@ -309,10 +305,7 @@ pub(crate) async fn count(
         GROUP BY workspace, status ORDER BY workspace, status COLLATE \"C\""
     )));
     let found = rows(connection, query.bind(owner).bind(stored_time(ended_since))).await?;
-    Ok(decode_rows("tasks", &found, |row| {
-        let (workspace, status) = (row.get("workspace")?, row.word("status")?);
-        Ok(TaskCount { workspace, status, tasks: row.count("tasks")? })
-    }))
+    Ok(decode_rows("tasks", &found, task_count))
 }
 
 /// Loads one task.

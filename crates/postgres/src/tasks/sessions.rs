@@ -4,11 +4,13 @@ use memory::clock::Timestamp;
 use memory::limits::MODEL_WORK_KEPT_MAX;
 use sqlx::PgConnection;
 use state::rows::{
-    Columns, decode_rows, model_work, run as run_row, session, single, stored_count, stored_time,
+    decode_rows, last_dream as last_dream_row, model_work, run as run_row, session, single,
+    stored_count, stored_time,
 };
 use state::{Attempt, LastDream, ModelWorkRow, RunRow, SessionRow};
 
 use crate::call_error::CallError;
+use crate::history::next_number;
 use crate::row::{rows, run, storable};
 
 /// Registers a session, which counts towards the next dream of its workspace.
@@ -38,13 +40,7 @@ pub(crate) async fn last_dream(
     let query =
         sqlx::query("SELECT asked_at, sessions FROM dreams WHERE owner = $1 AND workspace = $2");
     let found = rows(connection, query.bind(owner).bind(storable(workspace))).await?;
-    let last = |row: Columns<'_>| {
-        Ok(LastDream {
-            requested_at: row.maybe_time("asked_at")?,
-            sessions: row.count("sessions")?,
-        })
-    };
-    Ok(decode_rows("dreams", &found, last).pop().unwrap_or_default())
+    Ok(last_dream_row(&found))
 }
 
 /// Ends a session. Returns whether it existed.
@@ -151,10 +147,7 @@ pub(crate) async fn add_model_work(
     owner: i64,
     new: &ModelWorkRow,
 ) -> Result<(), CallError> {
-    let number =
-        "UPDATE counters SET last_work = last_work + 1 WHERE owner = $1 RETURNING last_work";
-    let number = rows(connection, sqlx::query(number).bind(owner)).await?;
-    let number = single(&number, |row| row.get::<i64>("last_work"))?;
+    let number = next_number(connection, owner, "last_work").await?;
     let add = sqlx::query(
         "INSERT INTO model_work (owner, number, workspace, ended_at, background, tokens, data)
         VALUES ($1, $2, $3, $4, $5, $6, $7)",

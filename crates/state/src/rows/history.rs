@@ -6,10 +6,22 @@ use memory::document::Revision;
 use memory::usage::Usage;
 
 use crate::error::Fault;
-use crate::record::{Head, NewFileChange, OpenChange, OpenFile, PathChange, UsageRow};
+use crate::record::{Head, NewFileChange, OpenChange, OpenFile, PathChange, Stats, UsageRow};
 use crate::rows::{
     ColumnResult, Columns, InvalidValue, PackedContent, StoredRow, collect_readable,
 };
+
+/// Decodes the counts of a database.
+pub fn stats(row: Columns<'_>) -> ColumnResult<Stats> {
+    Ok(Stats {
+        changes: row.count("changes")?,
+        open: row.count("open")?,
+        content_bytes: row.count("content_bytes")?,
+        tasks: row.count("tasks")?,
+        sessions: row.count("sessions")?,
+        database_bytes: row.count("database_bytes")?,
+    })
+}
 
 /// Checks that the bytes of files match their revisions.
 pub fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {

@@ -4,9 +4,10 @@ use memory::change::RootKey;
 use memory::proposal::ProposalId;
 
 use crate::proposal::{NewProposal, ProposalRow};
-use crate::rows::{ColumnResult, Columns, InvalidValue};
+use crate::rows::{ColumnResult, Columns, InvalidValue, StoredRow, decode_rows};
 use crate::task::{
-    ConversationRow, ModelWorkRow, NewTask, RunRow, SegmentRow, SessionRow, Status, TaskRow,
+    ConversationRow, LastDream, ModelWorkRow, NewTask, RunRow, SegmentRow, SessionRow, Status,
+    TaskCount, TaskRow,
 };
 
 /// Returns the row of a task that was queued at this position.
@@ -44,6 +45,26 @@ pub fn task(row: Columns<'_>) -> ColumnResult<TaskRow> {
         outcome: row.get("outcome")?,
         change: row.maybe_id("change")?,
     })
+}
+
+/// Decodes the number of tasks of a workspace with one status.
+pub fn task_count(row: Columns<'_>) -> ColumnResult<TaskCount> {
+    Ok(TaskCount {
+        workspace: row.get("workspace")?,
+        status: row.word("status")?,
+        tasks: row.count("tasks")?,
+    })
+}
+
+/// Decodes the last dream of a workspace. One without a row had neither a dream nor a session.
+pub fn last_dream<R: StoredRow>(rows: &[R]) -> LastDream {
+    let last = |row: Columns<'_>| {
+        Ok(LastDream {
+            requested_at: row.maybe_time("asked_at")?,
+            sessions: row.count("sessions")?,
+        })
+    };
+    decode_rows("dreams", rows, last).pop().unwrap_or_default()
 }
 
 /// Decodes a session.

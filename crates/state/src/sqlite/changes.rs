@@ -183,19 +183,11 @@ pub(super) async fn open_changes(
 pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fault> {
     let rows = Batch::new(
         "SELECT changes, content_bytes, (SELECT count(*) FROM open_changes WHERE what = 'change') AS open,
-            (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM sessions) AS sessions
+            (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM sessions) AS sessions,
+            0 AS database_bytes
         FROM totals",
     )
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    single(&rows, |row| {
-        Ok(Stats {
-            changes: row.count("changes")?,
-            open: row.count("open")?,
-            content_bytes: row.count("content_bytes")?,
-            tasks: row.count("tasks")?,
-            sessions: row.count("sessions")?,
-            database_bytes: 0,
-        })
-    })
+    single(&rows, rows::stats)
 }

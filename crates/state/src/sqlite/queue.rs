@@ -324,11 +324,7 @@ pub(super) async fn count(
     .bind(stored_time(ended_since))
     .rows(connection, StatementReuse::OneShot)
     .await?;
-    let count = |row: Columns<'_>| {
-        let (workspace, status) = (row.get("workspace")?, row.word("status")?);
-        Ok(TaskCount { workspace, status, tasks: row.count("tasks")? })
-    };
-    Ok(rows::decode_rows("tasks", &rows, count))
+    Ok(rows::decode_rows("tasks", &rows, rows::task_count))
 }
 
 /// Loads one task.

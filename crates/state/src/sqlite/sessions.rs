@@ -5,7 +5,7 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
-use crate::rows::{self, Columns, stored_time};
+use crate::rows::{self, stored_time};
 use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::queue::{begin_unsynced, run_unsynced};
 use crate::task::{Attempt, LastDream, RunRow, SessionRow};
@@ -41,13 +41,7 @@ pub(super) async fn last_dream(
         .bind(workspace)
         .rows(connection, StatementReuse::Persistent)
         .await?;
-    let last = |row: Columns<'_>| {
-        Ok(LastDream {
-            requested_at: row.maybe_time("asked_at")?,
-            sessions: row.count("sessions")?,
-        })
-    };
-    Ok(rows::decode_rows("dreams", &rows, last).pop().unwrap_or_default())
+    Ok(rows::last_dream(&rows))
 }
 
 /// Ends a session. Returns whether it existed.

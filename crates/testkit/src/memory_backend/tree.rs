@@ -33,7 +33,7 @@ pub(super) struct FileTree {
 
 /// Returns the folders that contain a path, outermost first.
 fn ancestors(path: &RelativePath) -> Vec<RelativePath> {
-    let mut folders: Vec<_> = std::iter::successors(path.parent(), RelativePath::parent).collect();
+    let mut folders: Vec<_> = path.folders().collect();
     folders.reverse();
     folders
 }
