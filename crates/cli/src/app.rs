@@ -6,16 +6,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-#[cfg(feature = "cluster")]
-use engine::Storage;
 use engine::{
     BaseFolders, BindingRequest, CallContext, Caller, Config, ContextFiles, Engine, EngineError,
     Memories, ProjectFolder, ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
 };
+#[cfg(feature = "cluster")]
+use engine::{ContextSettings, Storage};
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
 use memory::change::Provenance;
 use memory::clock::{Clock, Timestamp};
+#[cfg(feature = "cluster")]
+use memory::document::Revision;
 use memory::feature::Feature;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::UnknownRule;
@@ -171,13 +173,6 @@ impl App {
         }
     }
 
-    /// Opens an engine with these settings, which are read again, on a database that several daemons share.
-    #[cfg(feature = "cluster")]
-    pub(crate) fn open_shared(&self, storage: Storage) -> Result<Engine, Failure> {
-        let open = |config| Engine::open_shared(config, storage);
-        AppParts::with(&self.globals, open).map(|parts| parts.engine)
-    }
-
     /// Returns the memories of the user at the command line: full access to this binding.
     pub(crate) fn memories(&self) -> Memories {
         self.memories_of(Provenance::person("cli"))
@@ -262,6 +257,32 @@ impl AppParts {
         let runners = settings.runners();
         Ok(Self { folders, binding, engine, features, runners, settings, pager })
     }
+}
+
+/// The folder in the state folder with the caches of each owner in a database.
+#[cfg(feature = "cluster")]
+const OWNERS_FOLDER: &str = "owners";
+
+/// Opens an engine for an owner in a database that several daemons share, with the settings of this machine, which are read
+/// again. Context files are off: they would be those of this machine, and another daemon would show others.
+#[cfg(feature = "cluster")]
+pub(crate) fn open_shared(
+    globals: &Globals,
+    storage: Storage,
+    owner: &str,
+) -> Result<(Engine, RunnerConfig), Failure> {
+    let open = |mut config: Config| {
+        let owner = Revision::digest(owner.as_bytes()).to_string();
+        let folder = config.folders.state.join(OWNERS_FOLDER).join(owner);
+        config.folders = BaseFolders { data: folder.join("data"), state: folder };
+        config.context = ContextSettings::new(config.folders.data.clone());
+        for feature in [Feature::ContextFiles, Feature::SaveMemory] {
+            config.features = config.features.without(feature);
+        }
+        Engine::open_shared(config, storage)
+    };
+    let parts = AppParts::with(globals, open)?;
+    Ok((parts.engine, parts.runners))
 }
 
 /// Returns the current time.

@@ -187,7 +187,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Encoder(args) => encoder::run(app, &args).await,
         Command::Remote(args) => remote::run(app, &args).await,
         Command::Backend(_) => remote::serve(app).await,
-        Command::Token(_) => token::run(app),
+        Command::Token(args) => token::run(app, &args).await,
         Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,
         #[cfg(feature = "child")]

@@ -8,6 +8,8 @@ mod args;
 mod commands;
 mod complete;
 mod daemon;
+#[cfg(feature = "cluster")]
+mod database;
 mod exit;
 mod files;
 mod hooks;

@@ -80,12 +80,7 @@ impl Engine {
     ) -> Result<RunningServices, StateError> {
         let feeds = self.feeds();
         for workspace in workspaces {
-            let memories = self.memories(&workspace.binding, Caller::person("feed"));
-            if workspace.trusted {
-                feeds.open(&workspace.id, &memories);
-            } else {
-                feeds.open_untrusted(&workspace.id, &memories);
-            }
+            self.open_feed(&feeds, workspace);
         }
         let lanes = self.lanes_with(runner, settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let sessions = self.sessions(Arc::clone(&feeds));
@@ -130,6 +125,28 @@ impl Engine {
             reranker,
             background: publishing,
         })
+    }
+}
+
+impl Engine {
+    fn open_feed(&self, feeds: &Feeds, workspace: &Workspace) {
+        let memories = self.memories(&workspace.binding, Caller::person("feed"));
+        if workspace.trusted {
+            feeds.open(&workspace.id, &memories);
+        } else {
+            feeds.open_untrusted(&workspace.id, &memories);
+        }
+    }
+
+    /// Adds a workspace to running services, and continues tasks that an earlier process left there.
+    pub async fn serve_workspace(
+        &self,
+        services: &RunningServices,
+        workspace: &Workspace,
+    ) -> Result<(), StateError> {
+        self.open_feed(&services.feeds, workspace);
+        services.lanes.register(workspace);
+        services.lanes.resume(std::slice::from_ref(workspace)).await
     }
 }
 

@@ -56,6 +56,14 @@ impl Workspace {
         Self::new(folder, binding)
     }
 
+    /// Returns a workspace that is only a name, without a folder, in a database that daemons share. Its id is the name.
+    pub fn named(name: WorkspaceId) -> Self {
+        let id = name.to_string();
+        let workspace = WorkspaceChoice::Id(name);
+        let binding = BindingRequest { workspace, ..BindingRequest::default() };
+        Self { id, ..Self::from_binding(binding) }
+    }
+
     /// Returns the id of the workspace whose memories are bound as the scope `workspace`. `None` if
     /// that scope is unavailable.
     pub fn memory_workspace(&self) -> Option<WorkspaceId> {
@@ -138,7 +146,13 @@ impl FeatureSwitches {
             return self.global;
         }
         let folder = request.project.clone().unwrap_or_default();
-        self.for_workspace(&Workspace::new(folder, request.clone()))
+        let features = self.for_workspace(&Workspace::new(folder, request.clone()));
+        match (&request.project, &request.workspace) {
+            (None, WorkspaceChoice::Id(name)) => {
+                features.and(self.for_workspace(&Workspace::named(name.clone())))
+            }
+            _ => features,
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub mod change;
 
 pub mod proposal;
 
+pub mod token;
+
 pub mod usage;
 
 pub mod feature;

@@ -525,6 +525,9 @@ pub const WORKSPACE_STREAMS_MAX: usize = 2_048;
 /// used session without a listener is closed.
 pub const SESSIONS_MAX: usize = 4_096;
 
+/// The longest time for which a token of an owner may be valid, in days: a century, which every clock can represent.
+pub const TOKEN_DAYS_MAX: u32 = 36_500;
+
 const _: () = assert!(EVENTS_WAITING_MAX < EVENTS_KEPT_MAX);
 const _: () = assert!(EVENTS_PUBLISHED_PER_BATCH < EVENTS_WAITING_MAX);
 const _: () = assert!(EVENT_BYTES_WAITING_MAX < EVENT_BYTES_REPLAYED_MAX);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
+use sqlx::postgres::types::PgInterval;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Postgres, Transaction};
 use state::{Fault, StateError};
@@ -397,6 +398,12 @@ impl Repetition {
 /// Returns the failure of a call that got no answer.
 fn silent() -> CallError {
     CallError::Sql(sqlx::Error::Io(ErrorKind::TimedOut.into()))
+}
+
+/// Returns a duration as the server adds it to a time.
+pub(crate) fn interval(duration: Duration) -> PgInterval {
+    let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    PgInterval { months: 0, days: 0, microseconds }
 }
 
 pub(crate) fn random_number() -> i64 {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sqlx::postgres::types::PgInterval;
 use sqlx::{AssertSqlSafe, PgConnection};
 use state::rows::Columns;
 use state::{HeldLock, StateError};
@@ -16,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::call_error::CallError;
-use crate::database::{Database, call};
+use crate::database::{Database, call, interval};
 use crate::row::{rows, run};
 
 /// The time between the first two attempts to take a lock. Later ones are farther apart.
@@ -184,11 +183,6 @@ async fn renew(lease: Lease, fence: i64, valid_until: Arc<Mutex<Instant>>) {
             Err(_) => tracing::warn!(lock = name, "the renewal of a lock takes long"),
         }
     }
-}
-
-fn interval(duration: Duration) -> PgInterval {
-    let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    PgInterval { months: 0, days: 0, microseconds }
 }
 
 /// Takes a lock that is free, or that this holder has already. Returns its fence: a time in microseconds if the last one

@@ -3,7 +3,8 @@
 //! A [`Database`] is a pool of connections. [`Database::owner`] returns the [`OwnerState`] of one owner, which
 //! implements [`HistoryStore`](state::HistoryStore) and [`TaskStore`](state::TaskStore).
 //! [`OwnerState::root`] returns the files of a root that are rows, as a [`Backend`](store::backend::Backend). Every
-//! statement names the owner, so no call reaches the rows of another one.
+//! statement names the owner, so no call reaches the rows of another one. A caller's token leads to an owner and a role
+//! ([`Database::token_rights`]).
 //!
 //! Correctness rests on rows, unique indexes and transactions alone. Nothing uses sequences, triggers, advisory locks or
 //! the default isolation level:
@@ -29,7 +30,9 @@ mod owner;
 mod root;
 mod row;
 mod tasks;
+mod tokens;
 
 pub use database::{Database, DatabaseSettings, InvalidAddress, OpenError};
-pub use owner::OwnerState;
+pub use owner::{OwnerState, UnfinishedLane};
 pub use root::RowBackend;
+pub use tokens::{InvalidOwnerName, OwnerName, TOKEN_PREFIX};

@@ -15,8 +15,11 @@ use crate::database::{Database, DatabaseSettings, Durability, OpenError, call};
 use crate::row::{rows, run};
 
 /// The steps, in order; a schema is the number of those that were taken. The text of a published one never changes.
-const STEPS: &[&str] =
-    &[include_str!("../migrations/0001_state.sql"), include_str!("../migrations/0002_roots.sql")];
+const STEPS: &[&str] = &[
+    include_str!("../migrations/0001_state.sql"),
+    include_str!("../migrations/0002_roots.sql"),
+    include_str!("../migrations/0003_tokens.sql"),
+];
 
 const OPERATION: &str = "open the database";
 

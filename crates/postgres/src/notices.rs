@@ -75,6 +75,8 @@ async fn listen_once(
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen(CHANNEL).await?;
+    // Notices from before were missed.
+    roots.lock().values().for_each(wake);
     while let Some(received) = listener.try_recv().await? {
         if let Some(root) = parse(received.payload())
             && let Some(sender) = roots.lock().get(&root)

@@ -12,7 +12,7 @@ use memory::limits::PROPOSAL_WAITING_KEPT;
 use memory::path::RelativePath;
 use memory::proposal::ProposalId;
 use sqlx::PgConnection;
-use state::rows::{Columns, single, stored_count, stored_time};
+use state::rows::{Columns, decode_rows, single, stored_count, stored_time};
 use state::{
     AddedProposals, Attempt, ChangeQuery, ConversationRow, DreamPreconditions, EnqueueResult, Head,
     HeldLock, HistoryStore, LastDream, LockError, Locks, ModelWorkRow, NewChange, NewProposal,
@@ -38,7 +38,21 @@ const WORK_POLL_MAX: Duration = Duration::from_millis(500);
 /// The time after which waiting for such work begins again.
 const WORK_WAIT: Duration = Duration::from_hours(1);
 
+/// A queue with unfinished tasks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnfinishedLane {
+    /// The name of the owner.
+    pub owner: String,
+    /// The id of the workspace.
+    pub workspace: String,
+}
+
 impl Database {
+    /// Returns all queues of all owners with waiting or running tasks.
+    pub async fn unfinished_lanes(&self) -> Result<Vec<UnfinishedLane>, StateError> {
+        self.read("look for unfinished tasks", call!(unfinished_lanes)).await
+    }
+
     /// Returns the state of an owner, and registers the owner if the name is new.
     pub async fn owner(&self, name: &str) -> Result<OwnerState, StateError> {
         let (name, new_id) = (&*storable(name), random_number());
@@ -47,6 +61,18 @@ impl Database {
             .await?;
         Ok(OwnerState::new(self.clone(), id))
     }
+}
+
+async fn unfinished_lanes(connection: &mut PgConnection) -> Result<Vec<UnfinishedLane>, CallError> {
+    let find = sqlx::query(
+        "SELECT DISTINCT owners.name, tasks.workspace
+        FROM tasks JOIN owners ON owners.id = tasks.owner
+        WHERE status IN ('queued', 'running')",
+    );
+    let found = rows(connection, find).await?;
+    Ok(decode_rows("tasks", &found, |row| {
+        Ok(UnfinishedLane { owner: row.get("name")?, workspace: row.get("workspace")? })
+    }))
 }
 
 /// Returns the number of an owner, after adding it if the name is new.
@@ -80,6 +106,11 @@ pub struct OwnerState {
 impl OwnerState {
     const fn new(database: Database, owner: i64) -> Self {
         Self { database, owner }
+    }
+
+    /// Returns the number of the owner in the rows.
+    pub(crate) const fn number(&self) -> i64 {
+        self.owner
     }
 
     /// Returns the root at a place of this owner. Its files are rows.

@@ -23,6 +23,7 @@ mod history;
 mod memories;
 mod pending;
 mod tasks;
+mod tokens;
 mod ui;
 
 use parking_lot::Mutex;

@@ -54,6 +54,8 @@ codes! {
         "Pages of this origin may not call the daemon. `lukasa serve --allow-origin` lets them.";
     Unauthorized = 401,
         "The bearer token is missing or wrong. `lukasa token` prints it.";
+    InsufficientRole = 403,
+        "The role of the token does not include this. `requiredRole` names one that does.";
     RateLimited = 429,
         "This client sends too many requests. Try again after the time in Retry-After.";
     BodyTooLarge = 413,

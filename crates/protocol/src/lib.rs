@@ -39,6 +39,8 @@ pub mod status;
 
 pub mod workspaces;
 
+pub mod tokens;
+
 pub mod ui;
 
 #[cfg(feature = "client")]

@@ -26,13 +26,17 @@ mod memories;
 mod metrics;
 mod openapi;
 mod outside_reads;
+mod owner_directory;
+mod owners;
 mod pending;
 mod request;
 mod routes;
+mod served_workspaces;
 mod server_status;
 mod sessions;
 mod settings;
 mod tasks;
+mod tokens;
 mod tool;
 mod ui;
 mod workspaces;
@@ -44,7 +48,6 @@ use axum::middleware::from_fn_with_state;
 use engine::{Engine, RunningServices, Workspace};
 use memory::clock::Clock;
 use memory::feature::Feature;
-use memory::limits::{DRAIN_WAIT, HTTP_SHUTDOWN_WAIT};
 use protocol::conversation::AgentHost;
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
@@ -53,13 +56,16 @@ pub use app_state::{SettingsError, SettingsStore};
 pub use guard::{AllowedHosts, BadHost, BadOrigin, BadToken, BearerToken, GuardConfig, Origin};
 pub use listen::Listener;
 pub use openapi::document;
+pub use owner_directory::{OpenOwnerError, OpenedOwner, OwnerDirectory, OwnerResources};
 
 use self::app_state::AppState;
-use self::guard::RequestGuard;
+use self::guard::{OwnerTokens, RequestGuard};
 use self::listen::Connections;
 use self::metrics::Metrics;
+use self::owner_directory::OwnTokens;
+use self::owners::Owners;
+use self::served_workspaces::{ServedWorkspaces, WorkspaceSet};
 use crate::error::ErrorResponse;
-use crate::mcp::McpEndpoint;
 
 /// The configuration of the HTTP server.
 #[derive(Debug)]
@@ -80,66 +86,84 @@ pub struct HttpConfig {
     pub settings: Option<Arc<dyn SettingsStore>>,
     /// The known agents, with the context that each shows its model.
     pub agents: Vec<AgentHost>,
+    /// The owners of tokens in a database; `None` for a daemon that serves folders.
+    pub directory: Option<DirectoryConfig>,
+}
+
+/// The owners that a daemon with a database serves. It also serves any workspace that a request names.
+#[derive(Debug)]
+pub struct DirectoryConfig {
+    /// The owners.
+    pub owners: Arc<dyn OwnerDirectory>,
+    /// The name of the owner to whom the daemon's own token leads.
+    pub own_name: String,
 }
 
 /// Serves until `stop` is cancelled. Then no new task is accepted, running tasks have ten seconds to end, event streams
 /// end, and requests in flight are answered.
 pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: CancellationToken) {
-    let HttpConfig { engine, serving, workspaces, clock, rules, connections_max, settings, agents } =
-        host;
+    let HttpConfig {
+        engine,
+        serving,
+        workspaces,
+        clock,
+        rules,
+        connections_max,
+        settings,
+        agents,
+        directory,
+    } = host;
     let metrics = Metrics::new();
     let logins = Arc::new(logins::Logins::default());
     let page_logins = engine.switches().global().has(Feature::Page).then(|| Arc::clone(&logins));
-    let request_guard = Arc::new(RequestGuard::new(rules, Arc::clone(&metrics), page_logins));
-    let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
+    let owner_tokens = directory.as_ref().map(|of| OwnerTokens::new(Arc::clone(&of.owners)));
+    let guard = RequestGuard::new(rules, Arc::clone(&metrics), page_logins, owner_tokens);
     let shutdown = CancellationToken::new();
-    let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &shutdown);
+    let set = if directory.is_some() { WorkspaceSet::Named } else { WorkspaceSet::Fixed };
+    let feeds = Arc::clone(&serving.feeds);
+    let ending = CancellationToken::new();
+    let workspaces = ServedWorkspaces::new((&engine, &feeds), workspaces, set, ending);
     let daemon = AppState {
         engine,
         serving,
         workspaces,
-        metrics,
+        metrics: Arc::clone(&metrics),
         clock,
-        mcp,
         outside_reads: outside_reads::OutsideReads::default(),
         logins,
         settings,
         agents,
+        tokens: directory
+            .as_ref()
+            .map(|of| OwnTokens { directory: Arc::clone(&of.owners), owner: of.own_name.clone() }),
     };
     let daemon = Arc::new(daemon);
-    let router = router(Arc::clone(&daemon), request_guard);
-    let metrics = Arc::clone(&daemon.metrics);
+    let owners = Arc::new(match directory {
+        None => Owners::only(daemon),
+        Some(of) => Owners::with_directory(daemon, of.owners, of.own_name),
+    });
+    let router = router(Arc::clone(&owners), Arc::new(guard));
     let connections = Connections::new(router, connections_max, metrics, shutdown.clone());
     let accepting = futures_util::future::join_all(
         listeners.iter().map(|listener| connections.accept_loop(listener)),
     );
     let shutting_down = async {
+        owners.maintain(&stop).await;
         stop.cancelled().await;
-        lanes.drain(DRAIN_WAIT).await;
-        feeds.close_all();
+        owners.drain().await;
         shutdown.cancel();
-        futures_util::future::join_all(daemon.mcp.values().map(McpEndpoint::end)).await;
+        owners.end_streams().await;
     };
     tokio::join!(accepting, shutting_down);
     connections.wait_until_closed().await;
-    // Answers do not wait for the state of conversations to be written, so shutdown does.
-    let flushed = daemon.serving.conversations.flush();
-    if tokio::time::timeout(HTTP_SHUTDOWN_WAIT, flushed).await.is_err() {
-        tracing::warn!(
-            "shutdown timeout: conversation state was not written; a memory may be shown a second time"
-        );
-    }
+    owners.close().await;
 }
 
-fn router(daemon: Arc<AppState>, request_guard: Arc<RequestGuard>) -> Router {
+fn router(owners: Arc<Owners>, request_guard: Arc<RequestGuard>) -> Router {
     let (router, needs) = openapi::routes().into_router();
     router
         .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound))
         .method_not_allowed_fallback(async || ErrorResponse::from(ErrorCode::MethodNotAllowed))
-        .layer(from_fn_with_state(
-            (Arc::clone(&daemon), Arc::new(needs)),
-            routes::refuse_disabled_features,
-        ))
+        .layer(from_fn_with_state((owners, Arc::new(needs)), owners::admit))
         .layer(from_fn_with_state(request_guard, guard::guard_request))
-        .with_state(daemon)
 }

@@ -92,6 +92,27 @@ pub(crate) const MCP_PARENT_INTERVAL: Duration = Duration::from_secs(2);
 /// The time limit at shutdown of an MCP server for its client to read the last answers.
 pub(crate) const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
+/// The most workspaces that are open at a time for one owner of a daemon with a database. Each has an event feed and a queue.
+pub(crate) const WORKSPACES_OPEN_MAX: usize = 1_000;
+
+/// The most owners that are open at a time in a daemon with a database. Each has an engine with its caches.
+pub(crate) const OWNERS_OPEN_MAX: usize = 1_000;
+
+/// The time without a request after which an idle owner is closed.
+pub(crate) const OWNER_IDLE_MAX: Duration = Duration::from_mins(10);
+
+/// The time between two looks for idle owners and for tasks that no daemon runs.
+pub(crate) const OWNERS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The time for which a token of an owner is accepted without a look at the database, and so also after its revocation.
+pub(crate) const OWNER_TOKEN_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// The most tokens of owners that are cached.
+pub(crate) const OWNER_TOKENS_CACHED_MAX: usize = 10_000;
+
+/// The most tokens that are looked up in the database at the same time.
+pub(crate) const TOKEN_LOOKUPS_MAX: usize = 8;
+
 /// The most steps of a batch or changes of an undo over HTTP.
 pub(crate) const HTTP_BATCH_MAX: usize = 1_000;
 

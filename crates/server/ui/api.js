@@ -46,6 +46,27 @@ export async function signIn() {
 	return true;
 }
 
+/**
+ * Opens a session with a token that the person typed. Returns why that is not possible.
+ * @param {string} token
+ * @returns {Promise<string>} empty if the token is accepted
+ */
+export async function signInWith(token) {
+	/** @type {Response} */
+	let response;
+	try {
+		response = await fetch('/capabilities', { cache: 'no-store', headers: { authorization: `Bearer ${token}` } });
+	} catch {
+		return 'The daemon does not answer, or this is no token.';
+	}
+	if (response.status === 401) return 'This token is not valid.';
+	if (!response.ok) return `The daemon answered ${response.status}.`;
+	const served = /** @type {{workspaces: {id: string, primary: boolean}[]}} */ (await response.json());
+	sessionStorage.setItem(TOKEN, token);
+	session.workspace = served.workspaces.find((workspace) => workspace.primary)?.id ?? '';
+	return '';
+}
+
 /** @param {number} ms */
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use memory::limits::{WATCH_RESCAN, WATCH_SETTLE};
@@ -36,13 +37,14 @@ impl Memories {
     /// publishes them to subscribers. Existing differences are recorded first.
     pub async fn watch(&self) -> Result<Watch, StoreError> {
         let (mut roots, mut tasks) = (Vec::new(), Vec::new());
+        let (begun, mut first_scans) = mpsc::channel::<()>(1);
         for root in self.open_roots() {
             match root.backend.changes() {
                 None => roots.push(Arc::clone(root)),
                 // On its own, since a machine that does not answer must hold up no other root.
                 Some(changes) => {
-                    let watching =
-                        watch_notices(Arc::clone(&self.store), Arc::clone(root), changes);
+                    let store = Arc::clone(&self.store);
+                    let watching = watch_notices(store, Arc::clone(root), changes, begun.clone());
                     tasks.push(AbortOnDropHandle::new(tokio::spawn(watching.boxed())));
                 }
             }
@@ -53,6 +55,10 @@ impl Memories {
         scan_external_edits(&self.store, &roots, Freshness::Observed).await?;
         let watching = watch_folders(Arc::clone(&self.store), roots, folders, woken);
         tasks.push(AbortOnDropHandle::new(tokio::spawn(watching.boxed())));
+        drop(begun);
+        // The first scan tells old changes from new ones: without it, a change that follows at once would not be
+        // published. The channel closes when all of them have ended.
+        drop(tokio::time::timeout(FIRST_SCAN_WAIT, first_scans.recv()).await);
         Ok(Watch { _tasks: tasks })
     }
 }
@@ -125,6 +131,9 @@ impl FolderWatcher {
     }
 }
 
+/// The longest wait for the first scan of a root on another machine, which may not answer.
+const FIRST_SCAN_WAIT: Duration = Duration::from_secs(1);
+
 async fn watch_folders(
     store: Arc<Store>,
     roots: Vec<Arc<Root>>,
@@ -146,11 +155,18 @@ async fn watch_folders(
     }
 }
 
-/// Watches a root whose machine sends notices. The far side waits for the end of a burst.
-async fn watch_notices(store: Arc<Store>, root: Arc<Root>, mut changes: watch::Receiver<u64>) {
+/// Watches a root whose machine sends notices. The far side waits for the end of a burst. Drops `begun` after the first scan.
+async fn watch_notices(
+    store: Arc<Store>,
+    root: Arc<Root>,
+    mut changes: watch::Receiver<u64>,
+    begun: mpsc::Sender<()>,
+) {
+    let mut begun = Some(begun);
     loop {
         // A machine that sends notices walks its folders from time to time by itself.
         scan_or_warn(&store, std::slice::from_ref(&root), Freshness::Observed).await;
+        begun.take();
         // The timeout finds a machine that is back.
         let noticed = tokio::time::timeout(WATCH_RESCAN, changes.changed()).await;
         if noticed.is_ok_and(|noticed| noticed.is_err()) {

@@ -4,7 +4,13 @@ use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
+#[cfg(feature = "cluster")]
+use clap::Subcommand;
 use clap::{Args, ValueEnum, ValueHint};
+#[cfg(feature = "cluster")]
+use memory::limits::TOKEN_DAYS_MAX;
+#[cfg(feature = "cluster")]
+use memory::token::Role;
 use serde::Deserialize;
 
 /// The default port of a daemon.
@@ -149,14 +155,78 @@ fn address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "expected an IP address, such as 127.0.0.1 or ::1".to_owned())
 }
 
-/// Print the token of the daemon
+/// Print the token of the daemon, or manage the tokens in a database
 ///
-/// It is created if there is none yet, and stored in the state folder, where only you can read it.
+/// Without an action, prints the token of the daemon of this machine. It is created if there is none yet, and stored in
+/// the state folder, where only you can read it. The actions are for daemons that share a database: each token there
+/// belongs to an owner and has a role.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Example:
-  curl -H \"Authorization: Bearer $(lukasa token)\" http://127.0.0.1:4170/capabilities")]
-pub(crate) struct Token {}
+Examples:
+  curl -H \"Authorization: Bearer $(lukasa token)\" http://127.0.0.1:4170/capabilities
+  lukasa token create --owner ann --role write --note 'laptop of Ann' --days 90
+  lukasa token list
+  lukasa token revoke 3f9c2a7d10be")]
+pub(crate) struct Token {
+    /// Action on the tokens in a database
+    #[cfg(feature = "cluster")]
+    #[command(subcommand)]
+    pub(crate) action: Option<TokenAction>,
+}
+
+/// The actions on the tokens in a database.
+#[cfg(feature = "cluster")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenAction {
+    /// Create a token, and print it
+    ///
+    /// The token is shown once: the database has only its digest. An owner with a new name is registered.
+    Create {
+        #[command(flatten)]
+        database: DatabaseAddress,
+        /// Owner of the memories that the token gives access to
+        #[arg(long, value_name = "NAME")]
+        owner: String,
+        /// `read` sees everything of the owner, `write` also changes memories, `admin` also manages the owner's tokens
+        #[arg(long, value_name = "ROLE", default_value = "write", value_parser = role)]
+        role: Role,
+        /// Purpose of the token, for the list
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+        /// Days until the token stops to be valid; without it, only a revocation ends it
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(TOKEN_DAYS_MAX)))]
+        days: Option<u32>,
+    },
+    /// List the tokens, without their texts
+    List {
+        #[command(flatten)]
+        database: DatabaseAddress,
+        /// List only the tokens of this owner
+        #[arg(long, value_name = "NAME")]
+        owner: Option<String>,
+    },
+    /// Revoke a token; daemons refuse it within ten seconds
+    Revoke {
+        #[command(flatten)]
+        database: DatabaseAddress,
+        /// Id of the token, from the list
+        id: String,
+    },
+}
+
+/// The address of the database that daemons share.
+#[cfg(feature = "cluster")]
+#[derive(Args, Debug)]
+pub(crate) struct DatabaseAddress {
+    /// PostgreSQL database of the daemons, such as `postgres://user@host/name`
+    #[arg(long, value_name = "ADDRESS", env = "LUKASA_DATABASE", hide_env_values = true)]
+    pub(crate) database: String,
+}
+
+#[cfg(feature = "cluster")]
+fn role(text: &str) -> Result<Role, String> {
+    text.parse().map_err(|_| "expected `read`, `write` or `admin`".to_owned())
+}
 
 /// Show the events of the running daemon
 ///

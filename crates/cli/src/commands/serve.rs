@@ -7,30 +7,40 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[cfg(feature = "cluster")]
-use engine::{BindingRequest, Engine, Storage, WorkspaceId};
-use engine::{Workspace, WorkspaceChoice};
+use engine::{Engine, Workspace, WorkspaceChoice};
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 #[cfg(feature = "cluster")]
-use postgres::{DatabaseSettings, OpenError};
+use postgres::OwnerName;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use server::http::{self, AllowedHosts, BearerToken, GuardConfig, HttpConfig, Listener};
+use server::http::{
+    self, AllowedHosts, BearerToken, DirectoryConfig, GuardConfig, HttpConfig, Listener,
+};
 use state::private_files::restrict_to_owner;
 use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{self, App, SettingsFile};
+use crate::app::{self, App, SelectedRunner, SettingsFile};
 #[cfg(feature = "cluster")]
 use crate::args::Cluster;
 use crate::args::{HttpAccess, Serve};
 use crate::daemon::{self, DaemonLock, DaemonRecord};
+#[cfg(feature = "cluster")]
+use crate::database;
 use crate::exit::{Failure, Status};
 use crate::files;
 use crate::hooks::host;
 use crate::render::text::quoted;
 use crate::render::{print, sanitize};
+
+#[cfg(feature = "cluster")]
+mod owners;
+mod task_options;
+
+#[cfg(feature = "cluster")]
+use self::owners::DatabaseOwners;
+use self::task_options::TaskOptions;
 
 /// The workspace of a daemon that has a database and no folder.
 #[cfg(feature = "cluster")]
@@ -43,37 +53,25 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         return Err(Failure::usage(format!("other machines can reach {}", args.host))
             .help("use `--allow-remote --behind-proxy` if a TLS proxy is in front of it"));
     }
-    #[cfg(feature = "cluster")]
-    let shared = open_shared(app, args).await?;
-    #[cfg(feature = "cluster")]
-    let engine = shared.as_ref().map_or(&app.engine, |(engine, _)| engine).clone();
-    #[cfg(not(feature = "cluster"))]
-    let engine = app.engine.clone();
-    let workspaces = workspaces(app, args)?;
     let lock = DaemonLock::acquire(&app.folders.state)?;
+    let opened = open(app, args).await?;
+    let workspaces = workspaces(app, args)?;
     let socket = daemon::socket(&app.folders.state);
     let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref())?;
     let url = format!("http://{address}");
     let place = DaemonRecord { pid: std::process::id(), url, socket, token_file };
-    let mut settings = engine.lane_settings();
-    if let Some(concurrent_max) = args.max_concurrent_tasks {
-        settings.concurrent_max = concurrent_max.get();
-    }
-    #[cfg(feature = "child")]
-    let flag = args.runner;
-    #[cfg(not(feature = "child"))]
-    let flag = None;
-    let chosen = app.runners.for_daemon(&engine, flag);
-    let runner = Arc::clone(&chosen.runner);
+    let lanes = task_options(args).lanes(&opened.engine);
+    let runner = Arc::clone(&opened.runner.runner);
     let host = HttpConfig {
-        serving: engine.serve_with(runner, &workspaces, settings).await?,
-        engine,
+        serving: opened.engine.serve_with(runner, &workspaces, lanes).await?,
+        engine: opened.engine.clone(),
         workspaces,
         clock: Arc::new(SystemClock),
         rules,
         connections_max: connections_max(),
         settings: Some(Arc::new(SettingsFile::new(app.features.clone())?)),
         agents: host::HookHost::all(),
+        directory: opened.directory,
     };
     lock.write_record(&place)?;
     // Before the address is printed, since a program that reads it may send a signal at once.
@@ -92,10 +90,10 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
             }
         }
     }
-    chosen.close().await;
+    opened.runner.close().await;
     #[cfg(feature = "cluster")]
-    if let Some((engine, database)) = shared {
-        engine.close().await;
+    if let Some(database) = opened.database {
+        opened.engine.close().await;
         database.close().await;
     }
     if let Some(socket) = &place.socket {
@@ -105,34 +103,57 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Opens the engine on the database that the daemon shares with others, if it has one.
-#[cfg(feature = "cluster")]
-async fn open_shared(
-    app: &App,
-    args: &Serve,
-) -> Result<Option<(Engine, postgres::Database)>, Failure> {
-    let Cluster { database: Some(address), owner } = &args.cluster else { return Ok(None) };
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
-    let daemon = format!("process {} on {host}", std::process::id());
-    let settings = DatabaseSettings { daemon, ..DatabaseSettings::default() };
-    // The same rule as for ids of workspaces, and an unset variable is no owner.
-    let owner: WorkspaceId = owner.parse().map_err(|_| {
-        Failure::usage("--owner: a name is 1 to 64 letters, digits, `.`, `_` or `-`, and does not begin with a dot")
-    })?;
-    let opened = postgres::Database::open(address, settings).await;
-    let database = opened.map_err(|error| match error {
-        OpenError::Address(error) => Failure::usage(format!("--database: {error}")),
-        OpenError::State(error) => error.into(),
-    })?;
-    app.output.note(&format!("the memories of {owner} are in {}", database.name()));
-    let owner = Arc::new(database.owner(&owner.to_string()).await?);
-    let storage = Storage {
-        state: Arc::clone(&owner) as _,
-        locks: Arc::clone(&owner) as _,
-        roots: Some(owner),
-    };
-    Ok(Some((app.open_shared(storage)?, database)))
+/// The engine of the daemon's own owner.
+struct DaemonEngine {
+    engine: Engine,
+    runner: SelectedRunner,
+    /// The owners of tokens, if the daemon has a database.
+    directory: Option<DirectoryConfig>,
+    #[cfg(feature = "cluster")]
+    database: Option<postgres::Database>,
+}
+
+fn task_options(args: &Serve) -> TaskOptions {
+    #[cfg(feature = "child")]
+    let runner = args.runner;
+    #[cfg(not(feature = "child"))]
+    let runner = None;
+    TaskOptions { runner, concurrent_max: args.max_concurrent_tasks }
+}
+
+/// Opens the engine on the database that the daemon shares with others, if it has one, else that of this machine.
+#[cfg_attr(
+    not(feature = "cluster"),
+    expect(clippy::unused_async, reason = "only a database is awaited")
+)]
+async fn open(app: &App, args: &Serve) -> Result<DaemonEngine, Failure> {
+    let tasks = task_options(args);
+    #[cfg(feature = "cluster")]
+    if let Cluster { database: Some(address), owner } = &args.cluster {
+        let owner: OwnerName =
+            owner.parse().map_err(|error| Failure::usage(format!("--owner: {error}")))?;
+        let database = database::open(address).await?;
+        app.output.note(&format!(
+            "memories are in {}; the token of this daemon is for the owner {}",
+            database.name(),
+            owner.as_str()
+        ));
+        let owners = DatabaseOwners::new(database.clone(), app.globals.clone(), tasks);
+        let storage = owners.storage(&owner).await?;
+        let (engine, runner) = owners.engine(&owner, storage)?;
+        let (owners, own_name) = (Arc::new(owners), owner.as_str().to_owned());
+        let directory = Some(DirectoryConfig { owners, own_name });
+        return Ok(DaemonEngine { engine, runner, directory, database: Some(database) });
+    }
+    let engine = app.engine.clone();
+    let runner = app.runners.for_daemon(&engine, tasks.runner);
+    Ok(DaemonEngine {
+        engine,
+        runner,
+        directory: None,
+        #[cfg(feature = "cluster")]
+        database: None,
+    })
 }
 
 /// Returns the access rules, and the file of the token unless the token came from elsewhere.
@@ -204,10 +225,9 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
 /// Returns the workspace that a daemon serves which has a database and no folder.
 #[cfg(feature = "cluster")]
 fn named_workspace(app: &App) -> Result<Workspace, Failure> {
-    let id = app.globals.workspace_id.as_deref().unwrap_or(DEFAULT_WORKSPACE);
-    let id = id.parse().map_err(|error| Failure::usage(format!("--workspace-id: {error}")))?;
-    let workspace = WorkspaceChoice::Id(id);
-    Ok(Workspace::from_binding(BindingRequest { workspace, ..BindingRequest::default() }))
+    let name = app.globals.workspace_id.as_deref().unwrap_or(DEFAULT_WORKSPACE);
+    let name = name.parse().map_err(|error| Failure::usage(format!("--workspace-id: {error}")))?;
+    Ok(Workspace::named(name))
 }
 
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {

@@ -1,13 +1,28 @@
-//! `lukasa token`: prints the token of the daemon.
+//! `lukasa token`: prints the token of the daemon, and manages the tokens in a database that daemons share.
 
 use serde_json::json;
 
 use crate::app::App;
+use crate::args::Token;
 use crate::daemon;
 use crate::exit::{Failure, Status};
 
-/// Prints the token; creates it if there is none.
-pub(crate) fn run(app: &App) -> Result<Status, Failure> {
+/// Prints the token, or acts on the tokens in a database.
+#[cfg_attr(
+    not(feature = "cluster"),
+    expect(clippy::unused_async, reason = "only a database is awaited")
+)]
+pub(crate) async fn run(app: &App, args: &Token) -> Result<Status, Failure> {
+    #[cfg(feature = "cluster")]
+    if let Some(action) = &args.action {
+        return in_database::run(app, action).await;
+    }
+    let Token { .. } = args;
+    print(app)
+}
+
+/// Prints the token of the daemon of this machine; creates it if there is none.
+fn print(app: &App) -> Result<Status, Failure> {
     // A daemon that uses another file has recorded it.
     let recorded = daemon::find(&app.folders.state).and_then(|daemon| daemon.token_file);
     let file = recorded.unwrap_or_else(|| daemon::token_file(&app.folders.state));
@@ -18,4 +33,137 @@ pub(crate) fn run(app: &App) -> Result<Status, Failure> {
         app.output.text(&format!("{token}\n"))?;
     }
     Ok(Status::Done)
+}
+
+#[cfg(feature = "cluster")]
+mod in_database {
+    use std::time::Duration;
+
+    use memory::token::{StoredToken, TokenOptions};
+    use postgres::{Database, OwnerName};
+    use serde_json::json;
+
+    use crate::app::{App, now};
+    use crate::args::TokenAction;
+    use crate::database;
+    use crate::exit::{Failure, Status};
+    use crate::render::table::Column;
+    use crate::render::{BAD, FAINT, STRONG, sanitize, table, time};
+
+    const HOURS_A_DAY: u64 = 24;
+
+    pub(super) async fn run(app: &App, action: &TokenAction) -> Result<Status, Failure> {
+        let address = match action {
+            TokenAction::Create { database, .. }
+            | TokenAction::List { database, .. }
+            | TokenAction::Revoke { database, .. } => &database.database,
+        };
+        let database = database::open(address).await?;
+        let done = match action {
+            TokenAction::Create { owner, role, note, days, .. } => {
+                let day = Duration::from_hours(HOURS_A_DAY);
+                let valid_for = days.map(|days| day * days);
+                let options = TokenOptions { role: *role, note: note.as_deref(), valid_for };
+                create(app, &database, &name(owner)?, options).await
+            }
+            TokenAction::List { owner, .. } => {
+                let owner = owner.as_deref().map(name).transpose()?;
+                list(app, &database, owner.as_ref().map(OwnerName::as_str)).await
+            }
+            TokenAction::Revoke { id, .. } => revoke(app, &database, id).await,
+        };
+        database.close().await;
+        done
+    }
+
+    fn name(owner: &str) -> Result<OwnerName, Failure> {
+        owner.parse().map_err(|error| Failure::usage(format!("--owner: {error}")))
+    }
+
+    async fn create(
+        app: &App,
+        database: &Database,
+        owner: &OwnerName,
+        options: TokenOptions<'_>,
+    ) -> Result<Status, Failure> {
+        let token = database.create_token(owner.as_str(), options).await?;
+        if app.output.json {
+            app.output.value(&json!({
+                "token": token.text, "id": token.id, "owner": owner.as_str(), "role": options.role.as_ref(),
+            }))?;
+        } else {
+            app.output.text(&format!("{}\n", token.text))?;
+            app.output.note(&format!(
+                "the token {} of {} is shown only this once; `lukasa token revoke {}` ends it",
+                token.id,
+                owner.as_str(),
+                token.id
+            ));
+        }
+        Ok(Status::Done)
+    }
+
+    async fn list(app: &App, database: &Database, owner: Option<&str>) -> Result<Status, Failure> {
+        let tokens = database.tokens(owner).await?;
+        if app.output.json {
+            let tokens: Vec<_> = tokens
+                .iter()
+                .map(|token| {
+                    json!({
+                        "id": token.id,
+                        "owner": token.owner,
+                        "role": token.role.as_ref(),
+                        "note": token.note,
+                        "createdAt": time::exact(token.created_at),
+                        "endsAt": token.ends_at.map(time::exact),
+                    })
+                })
+                .collect();
+            app.output.value(&json!({ "tokens": tokens }))?;
+            return Ok(Status::Done);
+        }
+        if tokens.is_empty() {
+            app.output.note("there are no tokens; `lukasa token create` creates one");
+            return Ok(Status::Done);
+        }
+        let (now, style) = (now(), app.output.style);
+        let ends = |token: &StoredToken| match token.ends_at {
+            None => String::new(),
+            Some(end) if end <= now => style.paint(BAD, &time::local(end)),
+            Some(end) => time::local(end),
+        };
+        let cells = tokens.iter().map(|token| {
+            vec![
+                token.id.clone(),
+                sanitize::line(&token.owner).into_owned(),
+                token.role.as_ref().to_owned(),
+                time::ago(token.created_at, now),
+                ends(token),
+                sanitize::line(token.note.as_deref().unwrap_or_default()).into_owned(),
+            ]
+        });
+        let columns = [
+            Column::left("ID").styled(STRONG),
+            Column::left("OWNER"),
+            Column::left("ROLE"),
+            Column::left("AGE").styled(FAINT),
+            Column::left("ENDS"),
+            Column::left("NOTE"),
+        ];
+        app.output.text(&table::lines(&columns, cells.collect(), style))?;
+        Ok(Status::Done)
+    }
+
+    async fn revoke(app: &App, database: &Database, id: &str) -> Result<Status, Failure> {
+        if !database.revoke_token(None, id).await? {
+            return Err(Failure::usage(format!("there is no token `{id}`"))
+                .help("`lukasa token list` shows their ids"));
+        }
+        if app.output.json {
+            app.output.value(&json!({ "revoked": id }))?;
+        } else {
+            app.output.note(&format!("revoked the token {id}"));
+        }
+        Ok(Status::Done)
+    }
 }

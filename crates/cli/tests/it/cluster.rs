@@ -14,6 +14,8 @@ use crate::daemon::crash::try_request;
 use crate::daemon::{Daemon, TOKEN};
 use crate::sandbox::Sandbox;
 
+mod owners;
+
 /// Daemons on one database.
 const DAEMONS: usize = 3;
 /// Kills of a daemon under load.

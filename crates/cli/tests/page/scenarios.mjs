@@ -1,7 +1,7 @@
 // The scenarios of the page tests: actions of a person in a real browser.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { Agent, AxeBuilder, Daemon, check, done, open, run } from './world.mjs';
+import { Agent, AxeBuilder, Daemon, TOKEN, check, done, open, run } from './world.mjs';
 
 /** Holds such requests back until the function that it returns is called. */
 const held = async (page, address, method) => {
@@ -51,6 +51,14 @@ const scenarios = {
     assert.equal(await page.evaluate(() => localStorage.getItem('lukasa.token')), null);
     const other = await open(address);
     await other.getByText('The session has ended').waitFor();
+    // A person whose daemon is on another machine enters a token.
+    await other.getByLabel('Token').fill('not-this-one');
+    await other.getByRole('button', { name: 'Open' }).click();
+    await other.getByText('This token is not valid.').waitFor();
+    await other.getByLabel('Token').fill(TOKEN);
+    await other.keyboard.press('Enter');
+    await other.getByRole('treeitem', { name: /Tea/ }).waitFor();
+    assert.doesNotMatch(other.url(), new RegExp(TOKEN));
     // Any two versions are compared, also the first with the last.
     run('replace', 'global/user/tea.md', 'black', 'white');
     await page.getByRole('link', { name: 'History' }).last().click();

@@ -12,7 +12,7 @@ const lukasa = process.env.LUKASA_TEST_PROGRAM;
 const cwd = process.env.LUKASA_TEST_CHECKOUT;
 // A project on another machine, instead of the checkout.
 const project = process.env.LUKASA_TEST_PROJECT;
-const TOKEN = 'a-token-for-tests-only';
+export const TOKEN = 'a-token-for-tests-only';
 
 /** Runs a command and returns what it prints. */
 export function run(...args) {

@@ -110,6 +110,11 @@ impl Feeds {
         }
     }
 
+    /// Returns the number of subscribers of all streams.
+    pub fn readers(&self) -> usize {
+        self.open_feeds(None).iter().map(|feed| feed.readers()).sum()
+    }
+
     /// Closes the feeds of a workspace and ends all its streams.
     pub fn close(&self, workspace: &str) {
         if let Some(slot) = self.workspaces.lock().get_mut(workspace) {
@@ -330,6 +335,11 @@ impl WorkspaceFeed {
             EventBus::new(context.clone(), Arc::clone(&self.task_events), base, readers_max)
         });
         Arc::clone(bus)
+    }
+
+    fn readers(&self) -> usize {
+        let of_sessions: usize = self.sessions.lock().values().map(|bus| bus.readers()).sum();
+        self.all_events.readers() + of_sessions
     }
 
     /// Starts the watch, unless it runs. If that fails, the next reader tries again.

@@ -1,16 +1,15 @@
-//! The state shared by all routes, and the resolution of a request's workspace, client and caller.
+//! The state of one owner that all routes share, and the resolution of a request's workspace, client and caller.
 //!
 //! Routes of the person (`/v1`) act with the person's access, and get memories by [`PersonRequest`]. Routes of agents
 //! (the tool, MCP, conversations, context files) act as an agent of the class that a header names. The access itself
 //! is decided by the engine, from the [`Caller`] that is built here.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{Extensions, HeaderMap, Uri};
 use engine::{
     Caller, ClientId, ContextFiles, Engine, Memories, OutsideReadFlag, RunningServices, Workspace,
 };
@@ -29,35 +28,34 @@ use super::body;
 use super::logins::Logins;
 use super::metrics::Metrics;
 use super::outside_reads::{OutsideReader, OutsideReads};
+use super::owner_directory::OwnTokens;
 use super::request::{WorkspaceQuery, client_name};
+use super::served_workspaces::{MCP_ORIGIN, ServedWorkspace, ServedWorkspaces};
 use crate::error::ErrorResponse;
-use crate::mcp::{CLASSES, McpEndpoint, SESSION_HEADER};
+use crate::mcp::{CLASSES, SESSION_HEADER};
 
 /// The origin recorded for changes made over HTTP.
 pub(super) const ORIGIN: &str = "http";
 
-/// The origin recorded for changes by MCP clients, the same as over pipes.
-pub(super) const MCP_ORIGIN: &str = "mcp";
-
 /// The header that names the class of the calling agent.
-const AGENT_CLASS_HEADER: &str = "x-lukasa-agent-class";
+pub(super) const AGENT_CLASS_HEADER: &str = "x-lukasa-agent-class";
 
-/// The state of one daemon.
+/// The state of one owner in a daemon. A daemon without a database has one owner.
 #[derive(Debug)]
 pub(super) struct AppState {
     pub(super) engine: Engine,
     pub(super) serving: RunningServices,
     /// The served workspaces; the primary one is used if a request names none.
-    pub(super) workspaces: Vec<Workspace>,
+    pub(super) workspaces: ServedWorkspaces,
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Arc<dyn Clock>,
-    /// The MCP endpoint of each workspace, by its id.
-    pub(super) mcp: HashMap<String, McpEndpoint>,
     pub(super) outside_reads: OutsideReads,
     pub(super) logins: Arc<Logins>,
     pub(super) settings: Option<Arc<dyn SettingsStore>>,
     /// The known agents, with the context that each shows its model.
     pub(super) agents: Vec<AgentHost>,
+    /// The tokens of the owner; `None` without a database.
+    pub(super) tokens: Option<OwnTokens>,
 }
 
 /// Access to the person's settings file. Both methods may block on the disk.
@@ -92,29 +90,33 @@ pub enum SettingsError {
     Io(String),
 }
 
-/// The shared state as routes extract it.
+/// The state of the owner of a request, which `owners.rs` adds to the request.
 pub(super) type SharedState = Arc<AppState>;
 
 impl AppState {
-    /// Returns the workspace with this id; without an id, the primary one.
-    pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
-        let found = self.workspaces.iter().find(|workspace| match id {
-            None => workspace.primary,
-            // Published clients may name a workspace by its folder.
-            Some(id) => workspace.id == id || workspace.cwd.is_named(id),
-        });
-        found.ok_or_else(|| ErrorCode::WorkspaceNotFound.into())
+    /// Returns the workspace with this id; without an id, the primary one. One that is served by name is opened first.
+    pub(super) async fn workspace(
+        &self,
+        id: Option<&str>,
+    ) -> Result<Arc<ServedWorkspace>, ErrorResponse> {
+        self.workspaces.get_or_open(id, (&self.engine, &self.serving)).await
     }
 
     /// Returns the workspace in this folder.
-    pub(super) fn workspace_of_folder(&self, cwd: &str) -> Result<&Workspace, ErrorResponse> {
-        let found = self.workspaces.iter().find(|workspace| workspace.cwd.is_named(cwd));
+    pub(super) fn workspace_of_folder(
+        &self,
+        cwd: &str,
+    ) -> Result<Arc<ServedWorkspace>, ErrorResponse> {
+        let found = self.workspaces.find(|workspace| workspace.cwd.is_named(cwd));
         found.ok_or_else(|| ErrorCode::WorkspaceMismatch.into())
     }
 
     /// Returns the workspace with this id, if it is trusted.
-    pub(super) fn trusted_workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
-        let workspace = self.workspace(id)?;
+    pub(super) async fn trusted_workspace(
+        &self,
+        id: Option<&str>,
+    ) -> Result<Arc<ServedWorkspace>, ErrorResponse> {
+        let workspace = self.workspace(id).await?;
         if workspace.trusted { Ok(workspace) } else { Err(ErrorCode::UntrustedWorkspace.into()) }
     }
 
@@ -127,10 +129,10 @@ impl AppState {
         let named =
             in_path.or_else(|| Query::<WorkspaceQuery>::try_from_uri(uri).ok()?.0.workspace);
         let switches = self.engine.switches();
-        let features = match self.workspace(named.as_deref()) {
-            Ok(workspace) => switches.for_workspace(workspace),
+        let features = match self.workspaces.find_or_name(named.as_deref()) {
+            Some(workspace) => switches.for_workspace(&workspace),
             // The handler will answer that the workspace is unknown.
-            Err(_) => switches.global(),
+            None => switches.global(),
         };
         features.has(feature)
     }
@@ -158,9 +160,9 @@ impl AppState {
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Memories, ErrorResponse> {
-        let workspace = self.trusted_workspace(workspace)?;
+        let workspace = self.trusted_workspace(workspace).await?;
         let mut caller = Caller::person(ORIGIN);
-        caller.provenance.client = self.client_name(workspace, headers).await?;
+        caller.provenance.client = self.client_name(&workspace, headers).await?;
         Ok(self.engine.memories(&workspace.binding, caller))
     }
 
@@ -171,8 +173,8 @@ impl AppState {
         headers: &HeaderMap,
     ) -> Result<Memories, ErrorResponse> {
         let mut caller = Caller::agent(requested_class_or_default(headers), ORIGIN);
-        let workspace = self.trusted_workspace(workspace)?;
-        caller.provenance.client = self.client_name(workspace, headers).await?;
+        let workspace = self.trusted_workspace(workspace).await?;
+        caller.provenance.client = self.client_name(&workspace, headers).await?;
         caller.outside_read = self.outside_read_of(caller.provenance.client.clone());
         Ok(self.engine.memories(&workspace.binding, caller))
     }
@@ -199,7 +201,7 @@ impl AppState {
     /// Returns the caller of an MCP request, and the agent class that the request names, if any.
     pub(super) async fn mcp_agent(
         &self,
-        workspace: &Workspace,
+        workspace: &ServedWorkspace,
         headers: &HeaderMap,
     ) -> Result<(Caller, Option<AgentClass>), ErrorResponse> {
         let named = requested_class(headers)?;
@@ -207,7 +209,7 @@ impl AppState {
         caller.provenance.client = self.client_name(workspace, headers).await?;
         // Only an existing session counts: an invented session id must not reset the flag.
         let session = headers.get(SESSION_HEADER).and_then(|name| name.to_str().ok());
-        let has = |id: &&str| self.mcp.get(&workspace.id).is_some_and(|end| end.has_session(id));
+        let has = |id: &&str| workspace.mcp.has_session(id);
         caller.outside_read = match session.filter(has) {
             Some(id) => self.outside_reads.get_or_insert(OutsideReader::Session(id.to_owned())),
             None => self.outside_read_of(caller.provenance.client.clone()),
@@ -256,29 +258,33 @@ impl<Q: DeserializeOwned> PersonRequest<Q> {
     }
 }
 
-impl<Q: DeserializeOwned + Send> FromRequestParts<SharedState> for PersonRequest<Q> {
+impl<S: Sync, Q: DeserializeOwned + Send> FromRequestParts<S> for PersonRequest<Q> {
     type Rejection = ErrorResponse;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        daemon: &SharedState,
-    ) -> Result<Self, ErrorResponse> {
-        Self::from_uri(&parts.uri, &parts.headers, daemon).await
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ErrorResponse> {
+        let daemon = of_request(&parts.extensions)?;
+        Self::from_uri(&parts.uri, &parts.headers, &daemon).await
     }
 }
 
-impl<B: DeserializeOwned + Send, Q: DeserializeOwned + Send> FromRequest<SharedState>
+impl<S: Sync, B: DeserializeOwned + Send, Q: DeserializeOwned + Send> FromRequest<S>
     for PersonRequestWithBody<B, Q>
 {
     type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, daemon: &SharedState) -> Result<Self, ErrorResponse> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ErrorResponse> {
+        let daemon = of_request(request.extensions())?;
         let (uri, headers) = (request.uri().clone(), request.headers().clone());
         let body = body::value(request).await?;
         let PersonRequest { memories, query } =
-            PersonRequest::from_uri(&uri, &headers, daemon).await?;
+            PersonRequest::from_uri(&uri, &headers, &daemon).await?;
         Ok(Self { memories, query, body })
     }
+}
+
+/// Returns the state of the owner of a request.
+fn of_request(extensions: &Extensions) -> Result<SharedState, ErrorResponse> {
+    extensions.get::<SharedState>().cloned().ok_or_else(|| ErrorCode::Internal.into())
 }
 
 /// Returns the agent class that a request names. An unknown class is an error.

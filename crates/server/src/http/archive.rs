@@ -5,8 +5,9 @@
 
 use std::io::Read as _;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, Request};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::{BoxError, Json};
@@ -142,7 +143,7 @@ struct ImportParams {
     ),
 )]
 async fn import(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     params: QueryResult<ImportParams>,
     request: Request,
 ) -> Result<Json<ImportOutcome>, ErrorResponse> {

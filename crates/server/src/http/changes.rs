@@ -3,9 +3,9 @@
 //! A run groups the changes of one task or session. The history itself, its retention and the rules of undo are
 //! the store's; this module parses filters and page cursors, and encodes the results.
 
-use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::http::HeaderMap;
+use axum::{Extension, Json};
 use engine::{CallContext, ChangesQuery, DryRun, RunSource, TaskFilter, UndoTarget, Viewer};
 use memory::change::{Actor, ChangeId};
 use memory::clock::Timestamp;
@@ -179,7 +179,7 @@ async fn undo(
     ),
 )]
 async fn undo_several(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     PersonRequestWithBody { memories, query: UndoParams { dry_run }, body: selection }: PersonRequestWithBody<UndoSeveral, UndoParams>,
 ) -> Result<Json<UndoResponse>, ErrorResponse> {
     let since = time(selection.since.as_deref())?;
@@ -237,20 +237,20 @@ struct RunListParams {
     ),
 )]
 async fn runs(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     params: QueryResult<RunListParams>,
     headers: HeaderMap,
 ) -> Result<Json<RunPage>, ErrorResponse> {
     let Query(params) = params?;
-    let workspace = daemon.trusted_workspace(params.workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(params.workspace.as_deref()).await?;
     let memories = daemon.person_memories(params.workspace.as_deref(), &headers).await?;
     let before = page_start(params.cursor.as_deref())?.map(ChangeId);
     let max = params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let page = engine::runs(&memories, before, max).await?;
-    let client = daemon.client_id(workspace, &headers).await?;
+    let client = daemon.client_id(&workspace, &headers).await?;
     let filter = TaskFilter { max: Some(TASKS_LISTED_MAX), ..TaskFilter::default() };
     let viewer = Viewer::Client(client.as_ref());
-    let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
+    let tasks = daemon.serving.lanes.list(&workspace, filter, viewer).await?;
     let status = |run: &engine::HistoryRun| {
         let RunSource::Task(id) = &run.source else { return None };
         tasks.iter().find(|task| task.id.as_str() == id).map(engine::Task::status)
@@ -274,11 +274,11 @@ async fn runs(
     ),
 )]
 async fn model_runs(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     params: QueryResult<RunListParams>,
 ) -> Result<Json<ModelRunPage>, ErrorResponse> {
     let Query(params) = params?;
-    let workspace = daemon.trusted_workspace(params.workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(params.workspace.as_deref()).await?;
     let before =
         page_start(params.cursor.as_deref())?.and_then(|before| u64::try_from(before).ok());
     let max = params.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);

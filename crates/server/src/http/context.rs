@@ -3,9 +3,9 @@
 //!
 //! They change nothing: no conversation is opened, and no use of a memory is counted.
 
-use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::http::HeaderMap;
+use axum::{Extension, Json};
 use protocol::conversation::{AgentHosts, ExplainedContext, RecalledBlock};
 use protocol::error::ErrorCode;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ struct RecallParams {
     ),
 )]
 async fn recall(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     PersonRequest { memories, query: params }: PersonRequest<RecallParams>,
 ) -> Result<Json<RecalledBlock>, ErrorResponse> {
     if params.q.trim().is_empty() {
@@ -86,15 +86,15 @@ struct ContextQuery {
     ),
 )]
 async fn context(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<ContextQuery>,
     headers: HeaderMap,
 ) -> Result<Json<ExplainedContext>, ErrorResponse> {
     let Query(query) = query?;
     let memories = daemon.agent_memories(query.workspace.as_deref(), &headers).await?;
-    let workspace = daemon.trusted_workspace(query.workspace.as_deref())?;
-    let client = daemon.client_id(workspace, &headers).await?;
-    let files = daemon.context_files(workspace, &headers, client.as_ref());
+    let workspace = daemon.trusted_workspace(query.workspace.as_deref()).await?;
+    let client = daemon.client_id(&workspace, &headers).await?;
+    let files = daemon.context_files(&workspace, &headers, client.as_ref());
     let loaded = query.context_files_loaded.unwrap_or_default();
     let loaded: Vec<&str> =
         loaded.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -115,6 +115,6 @@ async fn context(
         ErrorResponse,
     ),
 )]
-async fn hosts(State(daemon): State<SharedState>) -> Json<AgentHosts> {
+async fn hosts(Extension(daemon): Extension<SharedState>) -> Json<AgentHosts> {
     Json(AgentHosts { hosts: daemon.agents.clone() })
 }

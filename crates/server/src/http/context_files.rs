@@ -4,9 +4,9 @@
 //! The task API calls them the memory of a workspace. Published clients rely on which error comes first, so the order
 //! of checks is that of tasks: body, workspace, fields of the body, client, the store's own checks.
 
-use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::HeaderMap;
+use axum::{Extension, Json};
 use engine::ContextFiles;
 use engine::feed::{FeedChange, FeedEvent};
 use protocol::context_files::{
@@ -54,13 +54,13 @@ struct WorkspacePath {
     ),
 )]
 async fn list(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     headers: HeaderMap,
 ) -> Result<Json<WorkspaceMemory>, ErrorResponse> {
-    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
-    let client = daemon.client_id(workspace, &headers).await?;
-    let listing = daemon.context_files(workspace, &headers, client.as_ref()).list().await;
+    let workspace = daemon.trusted_workspace(workspace.as_deref()).await?;
+    let client = daemon.client_id(&workspace, &headers).await?;
+    let listing = daemon.context_files(&workspace, &headers, client.as_ref()).list().await;
     let files = listing.files.iter().map(|file| MemoryFile {
         kind: MEMORY_FILE.to_owned(),
         path: file.path.display().to_string(),
@@ -108,21 +108,21 @@ async fn list(
     ),
 )]
 async fn write(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     request: Request,
 ) -> Result<Json<WriteMemoryResponse>, ErrorResponse> {
     let headers = request.headers().clone();
     let fields = body::fields(request).await?;
-    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(workspace.as_deref()).await?;
     let write = match WriteMemory::read(&fields) {
         Err(ErrorCode::InvalidScope) => {
-            return Err(daemon.scope_required_error(workspace, &headers));
+            return Err(daemon.scope_required_error(&workspace, &headers));
         }
         write => write?,
     };
-    let client = daemon.client_id(workspace, &headers).await?;
-    let files = daemon.context_files(workspace, &headers, client.as_ref());
+    let client = daemon.client_id(&workspace, &headers).await?;
+    let files = daemon.context_files(&workspace, &headers, client.as_ref());
     let scope = from_wire::context_scope(write.scope);
     let mode = write.mode.unwrap_or(WriteMode::Append);
     let saved = match (mode, Conditions::from_headers(&headers)?.write_precondition()) {
@@ -166,15 +166,15 @@ async fn write(
     ),
 )]
 async fn load(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     request: Request,
 ) -> Result<Json<LoadedContext>, ErrorResponse> {
     let headers = request.headers().clone();
     let options: LoadOptions = body::value(request).await?;
-    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
-    let client = daemon.client_id(workspace, &headers).await?;
-    let files = daemon.context_files(workspace, &headers, client.as_ref());
+    let workspace = daemon.trusted_workspace(workspace.as_deref()).await?;
+    let client = daemon.client_id(&workspace, &headers).await?;
+    let files = daemon.context_files(&workspace, &headers, client.as_ref());
     let files = with_options(files, &options)?;
     Ok(Json(to_wire::loaded_context(daemon.engine.context_text(&files).await)))
 }

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use engine::{
     BadConversationId, ContextPart, ConversationError, ConversationId, Memories,
     OpenedConversation, RecallBlock, Segment, SegmentRequest, TurnReport, Workspace,
@@ -87,9 +87,9 @@ impl AppState {
         if !options.context {
             return Ok(Json(state));
         }
-        let workspace = self.trusted_workspace(Some(conversation.workspace()))?;
-        let client = self.client_id(workspace, headers).await?;
-        let files = self.context_files(workspace, headers, client.as_ref());
+        let workspace = self.trusted_workspace(Some(conversation.workspace())).await?;
+        let client = self.client_id(&workspace, headers).await?;
+        let files = self.context_files(&workspace, headers, client.as_ref());
         let loaded: Vec<&str> = options.context_files_loaded.iter().map(String::as_str).collect();
         let files = files.without_host_loaded(&loaded);
         let files = match &options.context_options {
@@ -119,8 +119,8 @@ impl AppState {
         }
         let workspace = self.serving.conversations.workspace_of(&id).await?;
         let workspace = workspace.ok_or(ErrorCode::SessionNotFound)?;
-        let workspace = self.trusted_workspace(Some(&workspace))?;
-        Ok(self.open(workspace, &id, headers).await?.conversation)
+        let workspace = self.trusted_workspace(Some(&workspace)).await?;
+        Ok(self.open(&workspace, &id, headers).await?.conversation)
     }
 }
 
@@ -144,23 +144,23 @@ impl AppState {
     ),
 )]
 async fn open(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
     let options: OpenConversation = body::value(request).await?;
     let workspace = match (&options.workspace_id, &options.cwd) {
         (None, Some(cwd)) => {
-            daemon.trusted_workspace(Some(&daemon.workspace_of_folder(cwd)?.id))?
+            daemon.trusted_workspace(Some(&daemon.workspace_of_folder(cwd)?.id)).await?
         }
-        (named, _) => daemon.trusted_workspace(named.as_deref())?,
+        (named, _) => daemon.trusted_workspace(named.as_deref()).await?,
     };
     let id = match &options.session_id {
         Some(id) => id.parse().map_err(|error| invalid_id_error(&error))?,
         None => ConversationId::random(),
     };
     let OpenedConversation { conversation, resumed } =
-        daemon.open(workspace, &id, &headers).await?;
+        daemon.open(&workspace, &id, &headers).await?;
     let state = Conversation { resumed, ..state_to_wire(&conversation) };
     daemon.answer(&conversation, state, (&options, &headers)).await
 }
@@ -181,7 +181,7 @@ async fn open(
     ),
 )]
 async fn prompt(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<ContextUpdate>, ErrorResponse> {
@@ -189,8 +189,8 @@ async fn prompt(
     let connection = request.extensions().get::<ConnectionState>().cloned();
     let PromptRequest { text, event_id, cancel_with_connection } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    let workspace = daemon.trusted_workspace(Some(conversation.workspace()))?;
-    let files = daemon.context_files(workspace, &headers, None);
+    let workspace = daemon.trusted_workspace(Some(conversation.workspace())).await?;
+    let files = daemon.context_files(&workspace, &headers, None);
     let cancelled = match connection {
         Some(connection) if cancel_with_connection => connection.closed().clone(),
         // The recall outlives this request: the next prompt or the end of the turn cancels it.
@@ -216,7 +216,7 @@ async fn prompt(
     ),
 )]
 async fn tool_result(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<ContextUpdate>, ErrorResponse> {
@@ -246,7 +246,7 @@ async fn tool_result(
     ),
 )]
 async fn turn(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
@@ -276,7 +276,7 @@ async fn turn(
     ),
 )]
 async fn compaction(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
@@ -300,7 +300,7 @@ async fn compaction(
     ),
 )]
 async fn reset(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<Conversation>, ErrorResponse> {
@@ -321,7 +321,7 @@ async fn reset(
     ),
 )]
 async fn close(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ErrorResponse> {

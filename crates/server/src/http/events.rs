@@ -7,8 +7,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
@@ -58,12 +59,12 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn of_session(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let session = daemon.session(&id, &headers).await?;
-    daemon.trusted_workspace(Some(&session.workspace))?;
+    daemon.trusted_workspace(Some(&session.workspace)).await?;
     let bus = daemon.serving.sessions.events(&session.id).await?;
     let bus = bus.ok_or(ErrorCode::SessionNotFound)?;
     let subscription = bus.subscribe(read_cursor(&headers).as_ref())?;
@@ -91,12 +92,12 @@ async fn of_session(
     ),
 )]
 async fn of_workspace(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let Query(WorkspaceQuery { workspace }) = query?;
-    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(workspace.as_deref()).await?;
     let cursor = read_cursor(&headers);
     let subscription = daemon.serving.feeds.subscribe(&workspace.id, cursor.as_ref()).await?;
     Ok(stream_response(&daemon, subscription))

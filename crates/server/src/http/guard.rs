@@ -8,6 +8,8 @@ mod host;
 
 mod origin;
 
+mod owner_tokens;
+
 mod rate;
 
 mod token;
@@ -27,13 +29,15 @@ use tracing::Instrument as _;
 
 pub use host::{AllowedHosts, BadHost};
 pub use origin::{BadOrigin, Origin};
+pub(super) use owner_tokens::OwnerTokens;
 pub use token::{BadToken, BearerToken};
 
-use self::rate::ClientRateLimiter;
+use self::rate::{ClientRateLimiter, RatedSender};
 use super::body_budget::BodyBudget;
 use super::connection_state::ConnectionState;
 use super::logins::Logins;
 use super::metrics::Metrics;
+use super::owners::RequestOwner;
 use super::request::client_name;
 use crate::error::ErrorResponse;
 use crate::limits::HTTP_BODIES_BYTES_MAX;
@@ -64,6 +68,8 @@ pub(super) struct RequestGuard {
     metrics: Arc<Metrics>,
     /// The browsers logged in to the page; `None` if the page is disabled.
     logins: Option<Arc<Logins>>,
+    /// The tokens of owners in a database, if there is one.
+    owner_tokens: Option<OwnerTokens>,
 }
 
 /// A generator of request ids: a prefix of this process and a number.
@@ -92,6 +98,7 @@ impl RequestGuard {
         config: GuardConfig,
         metrics: Arc<Metrics>,
         logins: Option<Arc<Logins>>,
+        owner_tokens: Option<OwnerTokens>,
     ) -> Self {
         let rate_limiter = config.requests_per_second_max.map(ClientRateLimiter::new);
         let process = format!("{:x}-", std::process::id());
@@ -102,11 +109,12 @@ impl RequestGuard {
             request_ids: RequestIds { process, last: AtomicU64::new(0) },
             metrics,
             logins,
+            owner_tokens,
         }
     }
 
-    /// Checks a request; the error is the answer to it.
-    fn check(&self, request: &Request) -> Result<(), ErrorResponse> {
+    /// Checks the host and the origin of a request, and whether it may have no token; the error is the answer to it.
+    fn check_route(&self, request: &Request) -> Result<TokenNeed, ErrorResponse> {
         let headers = request.headers();
         if !self.config.hosts.allow(request.uri(), headers) {
             return Err(ErrorCode::HostNotAllowed.into());
@@ -118,20 +126,43 @@ impl RequestGuard {
         let needs_no_token =
             is_public(request) || self.logins.is_some() && is_public_page_request(request);
         if needs_no_token || origin::is_preflight(request) {
-            return Ok(());
+            return Ok(TokenNeed::NoToken);
         }
-        if !self.config.token.matches_headers(headers) && !self.is_logged_in(request) {
-            return Err(ErrorResponse::from(ErrorCode::Unauthorized).with_challenge());
+        if self.config.token.matches_headers(headers) || self.is_logged_in(request) {
+            return Ok(TokenNeed::Known);
         }
-        let connection = request.extensions().get::<ConnectionState>();
-        connection.inspect(|connection| connection.mark_authenticated());
-        match &self.rate_limiter {
-            Some(limiter) => {
-                let peer = connection.map(ConnectionState::peer);
-                limiter.check(peer, client_name(headers)).map_err(too_many_requests)
+        match (token::presented_token(headers), &self.owner_tokens) {
+            (Some(token), Some(_)) => Ok(TokenNeed::Unknown(token.to_owned())),
+            _ => Err(unauthorized()),
+        }
+    }
+
+    /// Returns the caller of a request; the error is the answer to it.
+    async fn caller(&self, need: TokenNeed) -> Result<RequestOwner, ErrorResponse> {
+        match (need, &self.owner_tokens) {
+            (TokenNeed::NoToken, _) => Ok(RequestOwner::Anonymous),
+            (TokenNeed::Known, _) => Ok(RequestOwner::Operator),
+            (TokenNeed::Unknown(_), None) => Err(unauthorized()),
+            (TokenNeed::Unknown(token), Some(tokens)) => {
+                let rights = tokens.rights(&token).await?;
+                rights.map(RequestOwner::Owner).ok_or_else(unauthorized)
             }
-            None => Ok(()),
         }
+    }
+
+    /// Checks whether a caller sends too many requests. Callers without a token are not counted.
+    fn check_rate(&self, request: &Request, caller: &RequestOwner) -> Result<(), ErrorResponse> {
+        let connection = request.extensions().get::<ConnectionState>();
+        let sender = match caller {
+            RequestOwner::Anonymous => return Ok(()),
+            RequestOwner::Operator => RatedSender::Peer(connection.map(ConnectionState::peer)),
+            RequestOwner::Owner(rights) => RatedSender::Owner(rights.owner.as_str().into()),
+        };
+        connection.inspect(|connection| connection.mark_authenticated());
+        let limiter = self.rate_limiter.as_ref();
+        limiter.map_or(Ok(()), |limiter| {
+            limiter.check(sender, client_name(request.headers())).map_err(too_many_requests)
+        })
     }
 
     /// Checks whether a request carries the token of a logged-in browser. Such a token creates no tickets, so a login
@@ -141,6 +172,21 @@ impl RequestGuard {
             .filter(|_| request.uri().path() != TICKET_PATH);
         self.logins.as_ref().zip(token).is_some_and(|(logins, token)| logins.is_valid(token))
     }
+}
+
+/// The token that a request carries.
+#[derive(Debug)]
+enum TokenNeed {
+    /// The route needs none.
+    NoToken,
+    /// The daemon's own token, or that of a logged-in browser.
+    Known,
+    /// A token that only the directory may know.
+    Unknown(String),
+}
+
+fn unauthorized() -> ErrorResponse {
+    ErrorResponse::from(ErrorCode::Unauthorized).with_challenge()
 }
 
 /// Checks whether a request is the plain health check, which needs no token. The deep one costs more, and needs it.
@@ -184,11 +230,20 @@ pub(super) async fn guard_request(
     let origin = origin::allowed_origin(&guard.config.origins, request.headers()).cloned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = async {
-        match guard.check(&request) {
+        let checked = match guard.check_route(&request) {
+            Ok(need) => guard.caller(need).await,
+            Err(refused) => Err(refused),
+        };
+        let checked = checked.and_then(|caller| {
+            guard.check_rate(&request, &caller)?;
+            Ok(caller)
+        });
+        match checked {
             Err(refused) => refused.into_response(),
-            Ok(()) if origin::is_preflight(&request) => origin::preflight(),
-            Ok(()) => {
+            Ok(_) if origin::is_preflight(&request) => origin::preflight(),
+            Ok(caller) => {
                 let (mut request, permit) = guard.body_budget.limit(request);
+                request.extensions_mut().insert(caller);
                 if let Some(permit) = &permit {
                     // For handlers whose work outlives the response: they keep the permit until they are done.
                     request.extensions_mut().insert(permit.clone());

@@ -3,8 +3,7 @@
 //! The checks and repairs are the engine's; stale memories are added here as advice. The daemon's own health is in
 //! `server_status.rs`.
 
-use axum::Json;
-use axum::extract::State;
+use axum::{Extension, Json};
 use engine::Depth;
 use protocol::health::{MemoryHealth, RepairResponse};
 
@@ -33,7 +32,7 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn health(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<MemoryHealth>, ErrorResponse> {
     let health = memories.health(Depth::Thorough).await?;

@@ -3,53 +3,19 @@
 //! This module resolves the workspace and the caller of a request and passes it on. The protocol itself, in all its
 //! revisions, is in `crate::mcp`.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use axum::extract::{Query, Request, State};
+use axum::Extension;
+use axum::extract::{Query, Request};
 use axum::response::Response;
-use engine::{Caller, Engine, Feeds, Workspace};
-use memory::access::AgentClass;
 use protocol::error::{ErrorBody, ErrorCode};
-use tokio_util::sync::CancellationToken;
 
-use super::app_state::{AppState, MCP_ORIGIN, SharedState};
+use super::app_state::{AppState, SharedState};
 use super::body;
 use super::body_budget;
 use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::keep_alive_while;
-use crate::mcp::{
-    ExplicitWorkspace, KeepAlive, McpConfig, McpEndpoint, ProjectSource, TooManySessions,
-    is_in_session, is_stream,
-};
-
-/// Returns the MCP endpoint of each workspace, by workspace id. They end when `ending` is cancelled.
-pub(super) fn endpoints(
-    engine: &Engine,
-    feeds: &Arc<Feeds>,
-    workspaces: &[Workspace],
-    ending: &CancellationToken,
-) -> HashMap<String, McpEndpoint> {
-    let endpoint = |workspace: &Workspace| {
-        let feed = (Arc::clone(feeds), workspace.id.clone());
-        let end = McpEndpoint::new(config_of(engine, workspace), feed, ending.clone());
-        (workspace.id.clone(), end)
-    };
-    workspaces.iter().map(endpoint).collect()
-}
-
-fn config_of(engine: &Engine, workspace: &Workspace) -> McpConfig {
-    McpConfig {
-        engine: engine.clone(),
-        binding: workspace.binding.clone(),
-        caller: Caller::agent(AgentClass::Exec, MCP_ORIGIN),
-        // The workspace is named by the request: the client's roots must not lead elsewhere.
-        project: ProjectSource::Workspace,
-        remote_hosts: Vec::new(),
-    }
-}
+use crate::mcp::{ExplicitWorkspace, KeepAlive, TooManySessions, is_in_session, is_stream};
 
 /// The body of an error: the daemon's own, or a JSON-RPC error.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -93,7 +59,7 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn send(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
@@ -114,7 +80,7 @@ async fn send(
     ),
 )]
 async fn listen(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
@@ -135,7 +101,7 @@ async fn listen(
     ),
 )]
 async fn leave(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
@@ -165,10 +131,9 @@ impl AppState {
         if workspace.is_some() {
             parts.extensions.insert(ExplicitWorkspace);
         }
-        let workspace = self.trusted_workspace(workspace.as_deref())?;
-        let endpoint = self.mcp.get(&workspace.id).ok_or(ErrorCode::WorkspaceNotFound)?;
-        let caller = self.mcp_agent(workspace, &parts.headers).await?;
-        Ok(self.with_stream_gauge(endpoint.answer(parts, body, caller).await?))
+        let workspace = self.trusted_workspace(workspace.as_deref()).await?;
+        let caller = self.mcp_agent(&workspace, &parts.headers).await?;
+        Ok(self.with_stream_gauge(workspace.mcp.answer(parts, body, caller).await?))
     }
 
     /// Counts an answer that is an event stream until the stream ends.

@@ -6,9 +6,8 @@
 
 use std::sync::LazyLock;
 
-use axum::Json;
-use axum::extract::State;
 use axum::response::Html;
+use axum::{Extension, Json};
 use protocol::error::ErrorCode;
 use serde_json::Value;
 
@@ -17,7 +16,7 @@ use super::docs_page;
 use super::routes::{Routes, routes};
 use super::{
     archive, batch, changes, context, context_files, conversations, events, health, mcp, memories,
-    pending, server_status, sessions, settings, tasks, tool, ui, workspaces,
+    pending, server_status, sessions, settings, tasks, tokens, tool, ui, workspaces,
 };
 
 use crate::error::ErrorResponse;
@@ -47,6 +46,7 @@ pub(super) fn routes() -> Routes {
         .merge(workspaces::routes())
         .merge(health::routes())
         .merge(settings::routes())
+        .merge(tokens::routes())
         .merge(ui::routes())
         .add(routes!(description: NOTHING))
         .add(routes!(docs: NOTHING))
@@ -67,7 +67,7 @@ pub fn document() -> &'static Value {
         ErrorResponse,
     ),
 )]
-async fn description(State(_daemon): State<SharedState>) -> Json<&'static Value> {
+async fn description(Extension(_daemon): Extension<SharedState>) -> Json<&'static Value> {
     Json(document())
 }
 
@@ -81,7 +81,7 @@ async fn description(State(_daemon): State<SharedState>) -> Json<&'static Value>
         ErrorResponse,
     ),
 )]
-async fn docs(State(_daemon): State<SharedState>) -> Html<String> {
+async fn docs(Extension(_daemon): Extension<SharedState>) -> Html<String> {
     Html(docs_page::render(document(), ErrorCode::ALL))
 }
 

@@ -3,9 +3,8 @@
 //! Each id of an accept or reject is decided on its own: some may succeed and others fail. The answer has the outcome
 //! of each. The rules are those of `engine::ProposalQueue`.
 
-use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use engine::{CallContext, DecisionError};
 use memory::proposal::ProposalId;
 use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
@@ -52,7 +51,7 @@ struct ProposalListParams {
     ),
 )]
 async fn list(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     PersonRequest { memories, query: params }: PersonRequest<ProposalListParams>,
 ) -> Result<Json<PendingPage>, ErrorResponse> {
     let after = page_start(params.cursor.as_deref())?.map(ProposalId);
@@ -79,7 +78,7 @@ async fn list(
     ),
 )]
 async fn show(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<PendingProposal>, ErrorResponse> {
@@ -107,7 +106,7 @@ async fn show(
     ),
 )]
 async fn accept(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     PersonRequestWithBody { memories, body, .. }: PersonRequestWithBody<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
     let ids = parse_ids(body)?;
@@ -132,7 +131,7 @@ async fn accept(
     ),
 )]
 async fn reject(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     PersonRequestWithBody { memories, body, .. }: PersonRequestWithBody<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
     let ids = parse_ids(body)?;

@@ -1,23 +1,17 @@
 //! The registration of routes: path and method come from the `#[utoipa::path]` attribute of a handler.
 //!
-//! Each route names the feature that it needs. A middleware refuses requests for a disabled feature before the handler
-//! runs. The OpenAPI description is built from the same attributes, but only in tests: the program embeds the
+//! Each route names the feature that it needs. A middleware (`owners.rs`) refuses requests for a disabled feature, and
+//! those without the right to use the route, before the handler runs. The OpenAPI description is built from the same attributes, but only in tests: the program embeds the
 //! finished document (see `openapi.rs`).
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter};
+use memory::token::Role;
 use utoipa::openapi::HttpMethod;
-
-use super::app_state::SharedState;
-use crate::error::ErrorResponse;
 
 /// The features that a route can need, by the names that [`routes!`] uses.
 pub(super) mod needs {
@@ -43,7 +37,7 @@ pub(super) type RequiredFeatures = HashMap<(Method, String), needs::FeatureGate>
 /// A set of routes; in tests, with their description.
 #[derive(Default)]
 pub(super) struct Routes {
-    router: Router<SharedState>,
+    router: Router,
     needs: RequiredFeatures,
     #[cfg(test)]
     description: description::Description,
@@ -53,7 +47,7 @@ pub(super) struct Routes {
 #[derive(Default)]
 pub(super) struct Route {
     path: String,
-    methods: MethodRouter<SharedState>,
+    methods: MethodRouter,
     needs: Vec<(Method, needs::FeatureGate)>,
     #[cfg(test)]
     description: description::Description,
@@ -100,7 +94,7 @@ impl Routes {
     }
 
     /// Returns the router, and the features that its routes need.
-    pub(super) fn into_router(self) -> (Router<SharedState>, RequiredFeatures) {
+    pub(super) fn into_router(self) -> (Router, RequiredFeatures) {
         (self.router, self.needs)
     }
 
@@ -128,7 +122,7 @@ impl Route {
     pub(super) fn on<T, P: utoipa::Path, H>(self, handler: &H, needs: needs::FeatureGate) -> Self
     where
         T: 'static,
-        H: Handler<T, SharedState>,
+        H: Handler<T, ()>,
     {
         self.mount::<T, P, H>(handler, needs)
     }
@@ -139,7 +133,7 @@ impl Route {
     where
         T: 'static,
         P: for<'t> description::DescribedRoute<'t>,
-        H: Handler<T, SharedState>,
+        H: Handler<T, ()>,
     {
         self.description.add::<P>();
         self.mount::<T, P, H>(handler, needs)
@@ -148,7 +142,7 @@ impl Route {
     fn mount<T, P: utoipa::Path, H>(mut self, handler: &H, needs: needs::FeatureGate) -> Self
     where
         T: 'static,
-        H: Handler<T, SharedState>,
+        H: Handler<T, ()>,
     {
         self.path = P::path();
         for method in P::methods() {
@@ -165,25 +159,25 @@ fn in_named_workspace(path: &str) -> String {
     path.replacen("/workspace/", "/workspaces/{workspace}/", 1)
 }
 
-/// The middleware that refuses a request whose route needs a feature that is disabled in its workspace. A request that
-/// matches no route passes: the router answers it.
-pub(super) async fn refuse_disabled_features(
-    State((daemon, needs)): State<(SharedState, Arc<RequiredFeatures>)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned());
-    // axum serves HEAD with the handler of GET, so it needs the same feature.
-    let method = match request.method() {
-        &Method::HEAD => Method::GET,
-        method => method.clone(),
-    };
-    let required = route.and_then(|route| needs.get(&(method, route)).copied()).flatten();
-    match required {
-        Some(feature) if !daemon.has_feature(feature, request.uri()) => {
-            ErrorResponse::feature_disabled(feature).into_response()
+/// The right that a route needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequiredRight {
+    /// A token with this role, or a higher one.
+    Role(Role),
+    /// The daemon's own token: the route is about the machine of the daemon.
+    Operator,
+}
+
+/// Returns the right that a route needs, by method and path. What is neither listed here nor a read changes something.
+pub(super) fn required_right(method: &Method, route: &str) -> RequiredRight {
+    match (method.as_str(), route) {
+        (_, "/metrics" | "/v1/settings" | "/v1/settings/{key}" | "/v1/trust" | "/ui/tickets") => {
+            RequiredRight::Operator
         }
-        Some(_) | None => next.run(request).await,
+        (_, "/v1/tokens" | "/v1/tokens/{id}") => RequiredRight::Role(Role::Admin),
+        // Here a reader has the agent class that only reads.
+        ("POST", "/v1/tool") | (_, "/mcp") | ("GET", _) => RequiredRight::Role(Role::Read),
+        _ => RequiredRight::Role(Role::Write),
     }
 }
 

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
 use engine::{Depth, HealthFindingKind, Status};
 use memory::feature::Feature;
 use memory::limits::{
@@ -88,7 +88,7 @@ struct HealthParams {
     ),
 )]
 async fn health(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<HealthParams>,
 ) -> Result<Json<Health>, ErrorResponse> {
     let Query(HealthParams { deep }) = query?;
@@ -108,13 +108,13 @@ async fn health(
     ),
 )]
 async fn capabilities(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
 ) -> Result<Json<Capabilities>, ErrorResponse> {
-    let primary = daemon.workspace(None)?;
+    let primary = daemon.workspace(None).await?;
     let switches = daemon.engine.switches();
-    let has = |feature| daemon.workspaces.iter().any(|of| switches.for_workspace(of).has(feature));
-    let is_on =
-        has(Feature::Tasks) && daemon.workspaces.iter().any(|workspace| workspace.memory_enabled);
+    let served = daemon.workspaces.all();
+    let has = |feature| served.iter().any(|of| switches.for_workspace(of).has(feature));
+    let is_on = has(Feature::Tasks) && served.iter().any(|workspace| workspace.memory_enabled);
     let off = if is_on { 0 } else { MANAGED_FEATURES };
     let modes: Vec<_> =
         ContextMode::VARIANTS.iter().map(|mode| Value::from(mode.as_ref())).collect();
@@ -137,7 +137,7 @@ async fn capabilities(
         transports: vec!["rest".to_owned()],
         limits: limits(),
         workspace_cwd: primary.cwd.to_string(),
-        workspaces: daemon.workspaces.iter().map(workspace).collect(),
+        workspaces: served.iter().map(|served| workspace(served)).collect(),
         lukasa_version: env!("CARGO_PKG_VERSION").to_owned(),
     }))
 }
@@ -175,7 +175,7 @@ fn limits() -> Limits {
     ),
 )]
 async fn stats(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Json<Stats>, ErrorResponse> {
@@ -183,8 +183,8 @@ async fn stats(
     let memories = daemon.person_memories(workspace.as_deref(), &headers).await?;
     let health = memories.examine(Depth::Quick).await?;
     let (connections, event_streams) = daemon.metrics.open_counts();
-    let workspace = daemon.workspace(workspace.as_deref())?;
-    let next_dream = daemon.serving.lanes.next_dream(workspace).await?;
+    let workspace = daemon.workspace(workspace.as_deref()).await?;
+    let next_dream = daemon.serving.lanes.next_dream(&workspace).await?;
     Ok(Json(Stats {
         workspace_id: workspace.id.clone(),
         next_dream: next_dream.map(to_wire::next_dream),
@@ -211,7 +211,7 @@ async fn stats(
         ErrorResponse,
     ),
 )]
-async fn metrics(State(daemon): State<SharedState>) -> Result<Response, ErrorResponse> {
+async fn metrics(Extension(daemon): Extension<SharedState>) -> Result<Response, ErrorResponse> {
     daemon.update_metrics().await?;
     let text = daemon.metrics.text().map_err(|_| ErrorCode::Internal)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -233,7 +233,7 @@ impl AppState {
     /// Examines the memories and tasks of all workspaces. Severe findings are an error that lists them.
     async fn examine(&self) -> Result<Vec<WorkspaceHealth>, ErrorResponse> {
         let (mut examined, mut severe) = (Vec::new(), Vec::new());
-        for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
+        for workspace in self.workspaces.all().into_iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.health(Depth::Quick).await?;
@@ -243,7 +243,7 @@ impl AppState {
                 let scope = finding.mount.map(to_wire::mount);
                 json!({ "workspace": workspace.id, "scope": scope, "kind": finding.kind.as_str() })
             }));
-            if let Some(code) = self.serving.lanes.retry_cause(workspace) {
+            if let Some(code) = self.serving.lanes.retry_cause(&workspace) {
                 let code = code.as_ref();
                 severe.push(json!({ "workspace": workspace.id, "kind": TASKS_WAIT, "code": code }));
             }
@@ -275,7 +275,7 @@ impl AppState {
     async fn update_metrics(&self) -> Result<(), ErrorResponse> {
         let counts = self.serving.lanes.counts().await?;
         self.metrics.set_models(&self.serving);
-        for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
+        for workspace in self.workspaces.all().into_iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.examine(Depth::Quick).await?;

@@ -3,9 +3,9 @@
 //! A session registers a client with a workspace. It gives the client an id to send with its requests and an event
 //! stream; it has no conversation (see `conversations.rs`). The table of sessions is the engine's.
 
-use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use engine::{BeginSessionError, SessionId};
 use protocol::error::ErrorCode;
 use protocol::session::{Heartbeat, Session, SessionRequest};
@@ -39,12 +39,12 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn begin(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     request: Request,
 ) -> Result<Json<Session>, ErrorResponse> {
     let SessionRequest { cwd } = body::value(request).await?;
     let workspace = match cwd.as_deref() {
-        None => daemon.workspace(None)?,
+        None => daemon.workspace(None).await?,
         Some(cwd) => daemon.workspace_of_folder(cwd)?,
     };
     let session = daemon.serving.sessions.begin(&workspace.id).await?;
@@ -77,8 +77,8 @@ impl AppState {
         let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
         let session =
             self.serving.sessions.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
-        let workspace = self.workspace(Some(&session.workspace))?;
-        match self.client_id(workspace, headers).await? {
+        let workspace = self.workspace(Some(&session.workspace)).await?;
+        match self.client_id(&workspace, headers).await? {
             Some(client) if client != session.client => Err(ErrorCode::SessionNotFound.into()),
             _ => Ok(session),
         }
@@ -110,7 +110,7 @@ impl AppState {
     ),
 )]
 async fn end(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ErrorResponse> {
@@ -129,7 +129,7 @@ async fn end(
     ),
 )]
 async fn detach(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ErrorResponse> {
@@ -148,7 +148,7 @@ async fn detach(
     ),
 )]
 async fn heartbeat(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<Heartbeat>, ErrorResponse> {

@@ -5,9 +5,9 @@
 
 use std::path::Path as FilePath;
 
-use axum::Json;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, Request};
 use axum::http::HeaderMap;
+use axum::{Extension, Json};
 use engine::{ProjectFolder, RemoteFolder, TrustError, UntrustedContent};
 use protocol::error::ErrorCode;
 use protocol::settings::{
@@ -64,7 +64,7 @@ pub(super) fn routes() -> Routes {
         ErrorResponse,
     ),
 )]
-async fn list(State(daemon): State<SharedState>) -> Result<Json<Settings>, ErrorResponse> {
+async fn list(Extension(daemon): Extension<SharedState>) -> Result<Json<Settings>, ErrorResponse> {
     daemon.with_settings(|settings| settings.show()).await
 }
 
@@ -85,7 +85,7 @@ async fn list(State(daemon): State<SharedState>) -> Result<Json<Settings>, Error
     ),
 )]
 async fn put(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(key): Path<String>,
     request: Request,
 ) -> Result<Json<Settings>, ErrorResponse> {
@@ -105,7 +105,7 @@ async fn put(
     ),
 )]
 async fn trust(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Json<TrustStatus>, ErrorResponse> {
@@ -127,7 +127,7 @@ async fn trust(
     ),
 )]
 async fn put_trust(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Json<TrustStatus>, ErrorResponse> {
@@ -167,7 +167,7 @@ impl AppState {
         headers: &HeaderMap,
     ) -> Result<Json<TrustStatus>, ErrorResponse> {
         let memories = self.person_memories(workspace, headers).await?;
-        let workspace = self.trusted_workspace(workspace)?;
+        let workspace = self.trusted_workspace(workspace).await?;
         let folders = self.engine.trusted_folders();
         let project = match &workspace.binding.project {
             None => None,
@@ -184,7 +184,7 @@ impl AppState {
                         (folder.to_string().into(), trusted)
                     }
                 };
-                let files = self.context_files(workspace, headers, None);
+                let files = self.context_files(&workspace, headers, None);
                 let content = self.engine.untrusted_content(&files, &memories).await?;
                 let (speaks, more) = instruction_sources(content, &folder);
                 Some(FolderTrust { path: folder.display().to_string(), trusted, speaks, more })

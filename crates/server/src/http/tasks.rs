@@ -4,12 +4,12 @@
 //! workspace, fields of the body, client, the lane's own checks. Each route is served twice: for the first workspace,
 //! and for the one that the path names. Lanes run the tasks; see `engine`.
 
-use axum::Json;
-use axum::extract::{Query, Request, State};
+use std::sync::Arc;
+
+use axum::extract::{Query, Request};
 use axum::http::{HeaderMap, StatusCode};
-use engine::{
-    CancelOutcome, ClientId, Requester, SubmitError, TaskFilter, TaskId, Viewer, Workspace,
-};
+use axum::{Extension, Json};
+use engine::{CancelOutcome, ClientId, Requester, SubmitError, TaskFilter, TaskId, Viewer};
 use memory::change::Trust;
 use memory::feature::Feature;
 use memory::limits::TASKS_LISTED_MAX;
@@ -24,6 +24,7 @@ use super::app_state::{AppState, SharedState};
 use super::body;
 use super::request::Path;
 use super::routes::{Routes, routes};
+use super::served_workspaces::ServedWorkspace;
 use crate::error::{ErrorResponse, submit_code};
 use crate::limits::HTTP_RETRY_AFTER_SECONDS;
 use crate::twins::Twin;
@@ -83,23 +84,23 @@ struct TaskPath {
     ),
 )]
 async fn submit(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(KindPath { workspace, kind }): Path<KindPath>,
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
     let kind = parse_kind(&kind)?;
     let headers = request.headers().clone();
     let fields = body::fields(request).await?;
-    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(workspace.as_deref()).await?;
     let task = from_wire::request(kind, &fields)?;
-    let client = daemon.client_id(workspace, &headers).await?;
+    let client = daemon.client_id(&workspace, &headers).await?;
     let outside_read = daemon.outside_read_of(client.as_ref().map(ToString::to_string));
     let mut requester = Requester::client(ORIGIN, client);
     // A client that has read unreviewed text may pass it on: what it asks for is trusted no more than that text.
     if outside_read.is_set() {
         requester.trust = Trust::Outside;
     }
-    let submitted = daemon.serving.lanes.submit(workspace, task, requester).await;
+    let submitted = daemon.serving.lanes.submit(&workspace, task, requester).await;
     let task = submitted.map_err(|error| submit_error(kind, error))?;
     Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))))
 }
@@ -119,13 +120,13 @@ async fn submit(
     ),
 )]
 async fn get(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(path): Path<TaskPath>,
     headers: HeaderMap,
 ) -> Result<Json<Task>, ErrorResponse> {
     let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
     let viewer = Viewer::Client(client.as_ref());
-    let found = daemon.serving.lanes.get(workspace, &id, viewer).await?;
+    let found = daemon.serving.lanes.get(&workspace, &id, viewer).await?;
     let task = found.ok_or_else(|| not_found(kind))?;
     Ok(Json(to_wire::task(&task)))
 }
@@ -146,13 +147,13 @@ async fn get(
     ),
 )]
 async fn cancel(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(path): Path<TaskPath>,
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
     let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
     let viewer = Viewer::Client(client.as_ref());
-    let found = daemon.serving.lanes.cancel(workspace, &id, viewer).await?;
+    let found = daemon.serving.lanes.cancel(&workspace, &id, viewer).await?;
     let (status, task) = match found.ok_or_else(|| not_found(kind))? {
         CancelOutcome::AlreadyEnded(task) => (StatusCode::OK, task),
         CancelOutcome::Requested(task) => (StatusCode::ACCEPTED, task),
@@ -187,20 +188,20 @@ struct TaskListParams {
     ),
 )]
 async fn list(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     params: Result<Query<TaskListParams>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Json<TaskList>, ErrorResponse> {
     let Query(params) = params?;
-    let workspace = daemon.trusted_workspace(params.workspace.as_deref())?;
-    let client = daemon.client_id(workspace, &headers).await?;
+    let workspace = daemon.trusted_workspace(params.workspace.as_deref()).await?;
+    let client = daemon.client_id(&workspace, &headers).await?;
     let filter = TaskFilter {
         kind: params.kind.map(Twin::twin),
         status: params.status.map(Twin::twin),
         max: Some(params.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
     };
     let viewer = Viewer::Client(client.as_ref());
-    let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
+    let tasks = daemon.serving.lanes.list(&workspace, filter, viewer).await?;
     Ok(Json(TaskList { tasks: tasks.iter().map(to_wire::listed_task).collect() }))
 }
 
@@ -214,10 +215,10 @@ impl AppState {
         &self,
         path: &TaskPath,
         headers: &HeaderMap,
-    ) -> Result<(TaskKind, &Workspace, TaskId, Option<ClientId>), ErrorResponse> {
+    ) -> Result<(TaskKind, Arc<ServedWorkspace>, TaskId, Option<ClientId>), ErrorResponse> {
         let kind = parse_kind(&path.kind)?;
-        let workspace = self.trusted_workspace(path.workspace.as_deref())?;
-        let client = self.client_id(workspace, headers).await?;
+        let workspace = self.trusted_workspace(path.workspace.as_deref()).await?;
+        let client = self.client_id(&workspace, headers).await?;
         let id: Result<TaskId, _> = path.task.parse();
         let id = id.ok().filter(|id| id.kind() == from_wire::task_kind(kind));
         let id = id.ok_or_else(|| not_found(kind))?;

@@ -3,8 +3,8 @@
 //! A refused command is a successful answer with `ok: false`, because a model reads it. A search returns lines
 //! with a literal text; ranked recall is in `context.rs`.
 
-use axum::Json;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, Request};
+use axum::{Extension, Json};
 use engine::CallContext;
 use memory::command::Reply;
 use protocol::error::ErrorCode;
@@ -45,7 +45,7 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn tool(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     query: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Json<ToolReply>, ErrorResponse> {

@@ -4,13 +4,12 @@
 //! browser with a ticket in the fragment of the address, which is neither sent to a server nor logged. The page
 //! exchanges the ticket for a token of its own. The daemon's own token never reaches a browser.
 
-use axum::Json;
-use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::{Extension, Json};
 use memory::document::Revision;
 use protocol::error::ErrorCode;
 use protocol::ui::{Login, LoginRequest, Ticket};
@@ -118,7 +117,7 @@ async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
         (status = 200, description = "The ticket", body = Ticket),
         ErrorResponse,
     ))]
-async fn ticket(State(daemon): State<SharedState>) -> Json<Ticket> {
+async fn ticket(Extension(daemon): Extension<SharedState>) -> Json<Ticket> {
     Json(Ticket { ticket: daemon.logins.issue_ticket() })
 }
 
@@ -130,7 +129,7 @@ async fn ticket(State(daemon): State<SharedState>) -> Json<Ticket> {
         ErrorResponse,
     ))]
 async fn log_in(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     request: axum::extract::Request,
 ) -> Result<Json<Login>, ErrorResponse> {
     let fields = super::body::fields(request).await?;
@@ -140,7 +139,7 @@ async fn log_in(
             "the ticket was used already, or is older than a minute; `lukasa ui` gives a new one";
         ErrorResponse::from(ErrorCode::Unauthorized).with_message(message.to_owned())
     })?;
-    Ok(Json(Login { token, workspace: daemon.workspace(None)?.id.clone() }))
+    Ok(Json(Login { token, workspace: daemon.workspace(None).await?.id.clone() }))
 }
 
 fn serve_asset(name: &str, headers: &HeaderMap) -> Response {

@@ -3,9 +3,8 @@
 //! A workspace here is a set of memories on disk, whether or not this daemon serves it. Workspaces that are served
 //! but not trusted are neither listed nor removed. Removal itself is the engine's.
 
-use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::{Extension, Json};
 use engine::{Caller, Workspace, WorkspaceId, WorkspaceRemovalError};
 use memory::error_code::MemoryErrorCode;
 use protocol::error::ErrorCode;
@@ -33,15 +32,18 @@ pub(super) fn routes() -> Routes {
         ErrorResponse,
     ),
 )]
-async fn list(State(daemon): State<SharedState>) -> Result<Json<HostWorkspaces>, ErrorResponse> {
+async fn list(
+    Extension(daemon): Extension<SharedState>,
+) -> Result<Json<HostWorkspaces>, ErrorResponse> {
     let mut workspaces = Vec::new();
     for workspace in daemon.engine.workspaces().await? {
         if daemon.is_untrusted(&workspace.id) {
             continue;
         }
-        let served = daemon.workspaces.iter();
-        let served =
-            served.filter(|served| served.memory_workspace().as_ref() == Some(&workspace.id));
+        let served = daemon.workspaces.all();
+        let served = served
+            .iter()
+            .filter(|served| served.memory_workspace().as_ref() == Some(&workspace.id));
         workspaces.push(HostWorkspace {
             served_as: served.map(|served| served.id.clone()).collect(),
             id: workspace.id.to_string(),
@@ -69,7 +71,7 @@ async fn list(State(daemon): State<SharedState>) -> Result<Json<HostWorkspaces>,
     ),
 )]
 async fn remove(
-    State(daemon): State<SharedState>,
+    Extension(daemon): Extension<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<RemovedWorkspace>, ErrorResponse> {
@@ -79,7 +81,7 @@ async fn remove(
     }
     let mut caller = Caller::person(ORIGIN);
     caller.provenance.client = daemon.named_client(&headers).await?;
-    let removal = daemon.engine.remove_workspace(&id, caller, &daemon.workspaces).await?;
+    let removal = daemon.engine.remove_workspace(&id, caller, &daemon.workspaces.plain()).await?;
     Ok(Json(RemovedWorkspace {
         memories: removal.memories.iter().map(ToString::to_string).collect(),
         change: removal.change.map(|change| change.0),
@@ -90,8 +92,10 @@ async fn remove(
 impl AppState {
     /// Checks whether a served workspace has this id and is not trusted.
     fn is_untrusted(&self, id: &WorkspaceId) -> bool {
-        let untrusted = self.workspaces.iter().filter(|workspace| !workspace.trusted);
-        untrusted.filter_map(Workspace::memory_workspace).any(|untrusted| untrusted == *id)
+        let untrusted = |workspace: &Workspace| {
+            !workspace.trusted && workspace.memory_workspace().as_ref() == Some(id)
+        };
+        self.workspaces.find(untrusted).is_some()
     }
 
     /// Returns the client that a request names, if it is registered in any served workspace. Without a name the result
@@ -101,8 +105,8 @@ impl AppState {
             return Ok(None);
         }
         let mut last_error = ErrorResponse::from(ErrorCode::InvalidClientId);
-        for workspace in &self.workspaces {
-            match self.client_id(workspace, headers).await {
+        for workspace in self.workspaces.all() {
+            match self.client_id(&workspace, headers).await {
                 Ok(client) => return Ok(client.map(|client| client.to_string())),
                 Err(error) => last_error = error,
             }

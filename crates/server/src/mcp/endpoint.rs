@@ -70,6 +70,16 @@ impl McpEndpoint {
         Self::with_handler(host, (feeds, workspace), ending, |connection| connection)
     }
 
+    /// Does the same without sessions: each request stands alone, so that any daemon can answer it. Clients of older
+    /// revisions receive no notifications then.
+    pub(crate) fn without_sessions(
+        host: McpConfig,
+        feed: (Arc<Feeds>, String),
+        ending: CancellationToken,
+    ) -> Self {
+        Self::build(host, feed, ending, (false, |connection| connection))
+    }
+
     /// Creates an endpoint whose connections are wrapped by `handler`: one per session, and one per request without a
     /// session.
     pub(super) fn with_handler<H: ServerHandler>(
@@ -77,6 +87,15 @@ impl McpEndpoint {
         (feeds, workspace): (Arc<Feeds>, String),
         ending: CancellationToken,
         handler: impl Fn(Connection) -> H + Send + Sync + 'static,
+    ) -> Self {
+        Self::build(host, (feeds, workspace), ending, (true, handler))
+    }
+
+    fn build<H: ServerHandler>(
+        host: McpConfig,
+        (feeds, workspace): (Arc<Feeds>, String),
+        ending: CancellationToken,
+        (has_sessions, handler): (bool, impl Fn(Connection) -> H + Send + Sync + 'static),
     ) -> Self {
         let calls = TaskTracker::new();
         let shared = calls.clone();
@@ -95,6 +114,7 @@ impl McpEndpoint {
             .with_sse_retry(None)
             // A single message is answered as JSON, if the revision leaves the choice.
             .with_json_response(true)
+            .with_legacy_session_mode(has_sessions)
             .with_cancellation_token(force_close.clone());
         let service =
             StreamableHttpService::new(move || Ok(connect()), Arc::clone(&sessions), config);
@@ -162,6 +182,11 @@ impl McpEndpoint {
         } else {
             response
         })
+    }
+
+    /// Checks whether no answer is being sent, no call runs, and no client has a session.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.response_tasks.is_empty() && self.call_tasks.is_empty() && self.sessions.is_empty()
     }
 
     /// Checks whether a session with this id exists.

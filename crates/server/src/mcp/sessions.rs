@@ -59,6 +59,11 @@ impl Default for Sessions {
 }
 
 impl Sessions {
+    /// Checks whether there is no session.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.lock().is_empty()
+    }
+
     /// Creates an empty table of at most `max` sessions.
     pub(super) fn with_max(max: usize) -> Self {
         let mut library = LocalSessionManager::default();

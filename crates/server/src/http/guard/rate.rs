@@ -1,10 +1,11 @@
 //! Rate limits of clients and of addresses: token buckets with a steady refill.
 //!
 //! A client is an address and the name that it sends. Because a caller can send a new name each time, the clients of
-//! one address also share a larger bucket. The tables are bounded; beyond the bound, keys share a bucket.
+//! one address, or of one owner in a database, also share a larger bucket. The tables are bounded; beyond the bound, keys share a bucket.
 
 use std::hash::{Hash, Hasher as _};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use governor::clock::{Clock, DefaultClock};
@@ -14,8 +15,17 @@ use governor::{Quota, RateLimiter};
 use crate::http::connection_state::Peer;
 use crate::limits::{RATED_CLIENTS_MAX, RATED_CLIENTS_PER_ADDRESS_MAX};
 
-/// The peer of a connection, and a digest of the name that the client sends.
-type ClientKey = (Option<Peer>, u64);
+/// The sender of requests that share a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum RatedSender {
+    /// The peer of a connection, if it is known.
+    Peer(Option<Peer>),
+    /// An owner: all of its clients may have the address of one proxy.
+    Owner(Arc<str>),
+}
+
+/// A sender, and a digest of the name that the client sends.
+type ClientKey = (RatedSender, u64);
 
 type Buckets<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
@@ -24,7 +34,7 @@ type Buckets<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 pub(super) struct ClientRateLimiter {
     clock: DefaultClock,
     clients: Buckets<ClientKey>,
-    peers: Buckets<Option<Peer>>,
+    senders: Buckets<RatedSender>,
 }
 
 impl ClientRateLimiter {
@@ -32,23 +42,23 @@ impl ClientRateLimiter {
     pub(super) fn new(requests_a_second_max: NonZeroU32) -> Self {
         let clock = DefaultClock::default();
         let factor = NonZeroU32::MIN.saturating_add(RATED_CLIENTS_PER_ADDRESS_MAX - 1);
-        let of_peer = Quota::per_second(requests_a_second_max.saturating_mul(factor));
+        let of_sender = Quota::per_second(requests_a_second_max.saturating_mul(factor));
         Self {
             clients: buckets(Quota::per_second(requests_a_second_max), &clock),
-            peers: buckets(of_peer, &clock),
+            senders: buckets(of_sender, &clock),
             clock,
         }
     }
 
     /// Takes a token. The error is the number of seconds until the next one.
-    pub(super) fn check(&self, peer: Option<Peer>, name: Option<&HeaderValue>) -> Result<(), u64> {
+    pub(super) fn check(&self, sender: RatedSender, name: Option<&HeaderValue>) -> Result<(), u64> {
         // A full table most likely comes from one client that changes its name, so new names share a bucket.
         let name = if has_room(&self.clients) { digest(name) } else { 0 };
         // The client's bucket first: a refused client takes no token from the others at its address.
-        self.take(&self.clients, &(peer, name))?;
-        // With a full table, new addresses share the bucket of unknown peers.
-        let peer = if has_room(&self.peers) { peer } else { None };
-        self.take(&self.peers, &peer)
+        self.take(&self.clients, &(sender.clone(), name))?;
+        // With a full table, new senders share the bucket of unknown peers.
+        let sender = if has_room(&self.senders) { sender } else { RatedSender::Peer(None) };
+        self.take(&self.senders, &sender)
     }
 
     fn take<K: Hash + Eq + Clone>(&self, buckets: &Buckets<K>, key: &K) -> Result<(), u64> {

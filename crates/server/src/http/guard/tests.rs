@@ -27,7 +27,7 @@ fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
         token: BearerToken::new(TOKEN).unwrap(),
         requests_per_second_max: requests_a_second_max,
     };
-    let guard = Arc::new(RequestGuard::new(rules, Metrics::new(), None));
+    let guard = Arc::new(RequestGuard::new(rules, Metrics::new(), None, None));
     Router::new()
         .route("/health", get(async || "ok"))
         .route("/echo", post(async |body: String| body))

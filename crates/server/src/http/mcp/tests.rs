@@ -1,19 +1,25 @@
 //! The official conformance suite, run against this server and against the fixture, which has the suite's names too.
 
 use std::process::Command;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::map_request;
-use engine::{BaseFolders, BindingRequest, Config, LaneSettings, RunningServices};
+use engine::{
+    BaseFolders, BindingRequest, Config, Engine, Feeds, LaneSettings, RunningServices, Workspace,
+};
 use testkit::ManualClock;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::http::guard::{AllowedHosts, BearerToken, GuardConfig, RequestGuard};
 use crate::http::listen::{Connections, Listener};
 use crate::http::metrics::Metrics;
-use crate::mcp::fixture;
+use crate::http::owners::Owners;
+use crate::http::served_workspaces::{ServedWorkspaces, config_of};
+use crate::mcp::{McpConfig, McpEndpoint, fixture};
 
 const TOKEN: &str = "a-token-for-tests-only";
 
@@ -40,9 +46,9 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
     let (data, state) = (folder.path().join("data"), folder.path().join("state"));
     let engine = Engine::open(Config::new(BaseFolders { data, state })).unwrap();
     let workspace = Workspace::new(folder.path().to_owned(), BindingRequest::default());
-    let workspaces = vec![Workspace { primary: true, ..workspace }];
+    let workspace = Workspace { primary: true, ..workspace };
     let serving: RunningServices =
-        engine.serve(&workspaces, LaneSettings::default()).await.unwrap();
+        engine.serve(std::slice::from_ref(&workspace), LaneSettings::default()).await.unwrap();
     let listener = Listener::at_address(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.address().unwrap().to_string();
     let rules = GuardConfig {
@@ -52,11 +58,10 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
         requests_per_second_max: None,
     };
     let (metrics, ending) = (Metrics::new(), CancellationToken::new());
-    let id = workspaces[0].id.clone();
-    let host = config_of(&engine, &workspaces[0]);
-    let end = endpoint(host, (Arc::clone(&serving.feeds), id.clone()), ending.clone());
-    let mcp = HashMap::from([(id, end)]);
-    let guard = Arc::new(RequestGuard::new(rules, Arc::clone(&metrics), None));
+    let feed = (Arc::clone(&serving.feeds), workspace.id.clone());
+    let end = endpoint(config_of(&engine, &workspace), feed, ending.clone());
+    let workspaces = ServedWorkspaces::with_endpoint(workspace, end);
+    let guard = Arc::new(RequestGuard::new(rules, Arc::clone(&metrics), None, None));
     let connect = |router| Connections::new(router, 64, Arc::clone(&metrics), ending.clone());
     let clock = Arc::new(ManualClock::default());
     let logins = Arc::default();
@@ -66,13 +71,13 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
         workspaces,
         metrics: Arc::clone(&metrics),
         clock,
-        mcp,
         outside_reads: crate::http::outside_reads::OutsideReads::default(),
         logins,
         settings: None,
         agents: Vec::new(),
+        tokens: None,
     };
-    let router: Router = crate::http::router(Arc::new(daemon), guard);
+    let router: Router = crate::http::router(Arc::new(Owners::only(Arc::new(daemon))), guard);
     let router = router.layer(map_request(async |mut request: Request| {
         let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();
         request.headers_mut().insert(AUTHORIZATION, token);

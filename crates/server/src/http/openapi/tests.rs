@@ -60,6 +60,7 @@ const OURS: &str = "
 delete /v1/memories/{path}
 delete /v1/pins/{path}
 delete /v1/sessions/{id}
+delete /v1/tokens/{id}
 delete /v1/workspaces/{id}
 get /ui
 get /ui/
@@ -83,6 +84,7 @@ get /v1/search
 get /v1/settings
 get /v1/stats
 get /v1/tasks
+get /v1/tokens
 get /v1/trust
 get /v1/workspaces
 post /ui/session
@@ -100,6 +102,7 @@ post /v1/sessions/{id}/prompts
 post /v1/sessions/{id}/resets
 post /v1/sessions/{id}/tool-results
 post /v1/sessions/{id}/turns
+post /v1/tokens
 post /v1/tool
 post /v1/undo
 put /v1/memories/{path}

@@ -1,0 +1,203 @@
+//! Tokens: each belongs to an owner and has a role.
+//!
+//! The database has only the digest of a token. A token has 256 random bits, so a plain SHA-256 cannot be reversed.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use memory::document::Revision;
+use memory::token::{NewToken, Role, StoredToken, TokenOptions, TokenRights};
+use sqlx::PgConnection;
+use state::StateError;
+use state::rows::{ColumnResult, Columns, InvalidValue, decode_rows, stored_revision, time};
+
+use crate::call_error::CallError;
+use crate::database::{Database, Durability, call, interval};
+use crate::row::{rows, run, storable};
+
+/// The first characters of every token, by which scanners for leaked secrets can find it.
+pub const TOKEN_PREFIX: &str = "lukasa_";
+
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 32;
+
+/// Random bytes of the id of a token.
+const ID_BYTES: usize = 6;
+
+/// Longest name of an owner, in characters.
+const OWNER_CHARS_MAX: usize = 128;
+
+/// The name of an owner: 1 to 128 visible characters and inner spaces.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnerName(String);
+
+/// A text that cannot name an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the name of an owner has 1 to {OWNER_CHARS_MAX} characters, none of them a control character, and no space at its ends"
+)]
+pub struct InvalidOwnerName;
+
+impl FromStr for OwnerName {
+    type Err = InvalidOwnerName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOwnerName> {
+        let is_name = (1..=OWNER_CHARS_MAX).contains(&text.chars().count())
+            && !text.chars().any(char::is_control)
+            && text.trim() == text;
+        if is_name { Ok(Self(text.to_owned())) } else { Err(InvalidOwnerName) }
+    }
+}
+
+impl OwnerName {
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Database {
+    /// Creates a token of an owner, and registers the owner if the name is new.
+    pub async fn create_token(
+        &self,
+        owner: &str,
+        options: TokenOptions<'_>,
+    ) -> Result<NewToken, StateError> {
+        let owner = self.owner(owner).await?.number();
+        let id = random_hex::<ID_BYTES>();
+        let text = format!("{TOKEN_PREFIX}{}", random_hex::<TOKEN_BYTES>());
+        let note = options.note.map(storable);
+        let options = TokenOptions { note: note.as_deref(), ..options };
+        let (digest, id_text) = (digest(&text), id.as_str());
+        let digest = digest.as_slice();
+        self.write(
+            Durability::Synced,
+            "create a token",
+            call!(insert, owner, (id_text, digest), options),
+        )
+        .await?;
+        Ok(NewToken { id, text })
+    }
+
+    /// Returns the tokens of an owner or of all, the oldest first. Tokens that are no longer valid are among them.
+    pub async fn tokens(&self, owner: Option<&str>) -> Result<Vec<StoredToken>, StateError> {
+        self.read("list the tokens", call!(list, owner)).await
+    }
+
+    /// Revokes a token; one of `owner`, if an owner is given. Returns whether there was such a token. Daemons may accept it
+    /// for some seconds more, because they cache tokens.
+    pub async fn revoke_token(&self, owner: Option<&str>, id: &str) -> Result<bool, StateError> {
+        let id = &*storable(id);
+        self.write(Durability::Synced, "revoke a token", call!(delete, (owner, id))).await
+    }
+
+    /// Returns the rights that a token gives; `None` if it is unknown or no longer valid.
+    pub async fn token_rights(&self, token: &str) -> Result<Option<TokenRights>, StateError> {
+        let digest = digest(token);
+        let digest = digest.as_slice();
+        self.read("look up a token", call!(rights, digest)).await
+    }
+}
+
+fn digest(token: &str) -> Vec<u8> {
+    stored_revision(&Revision::digest(token.as_bytes()))
+}
+
+/// Returns random bytes as hex digits.
+fn random_hex<const BYTES: usize>() -> String {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+    bytes.iter().fold(String::with_capacity(BYTES * 2), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes all text");
+        text
+    })
+}
+
+async fn insert(
+    connection: &mut PgConnection,
+    owner: i64,
+    (id, digest): (&str, &[u8]),
+    TokenOptions { role, note, valid_for }: TokenOptions<'_>,
+) -> Result<(), CallError> {
+    let insert = sqlx::query(
+        "INSERT INTO tokens (owner, id, digest, role, note, created_at, ends_at)
+        VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp() + $6::interval)",
+    );
+    let insert = insert.bind(owner).bind(id).bind(digest).bind(role.as_ref()).bind(note);
+    run(connection, insert.bind(valid_for.map(interval))).await?;
+    Ok(())
+}
+
+async fn list(
+    connection: &mut PgConnection,
+    owner: Option<&str>,
+) -> Result<Vec<StoredToken>, CallError> {
+    let list = sqlx::query(
+        "SELECT owners.name AS owner, tokens.id, role, note,
+            (extract(epoch FROM created_at) * 1000000)::bigint * 1000 AS created_at,
+            (extract(epoch FROM ends_at) * 1000000)::bigint * 1000 AS ends_at
+        FROM tokens JOIN owners ON owners.id = tokens.owner
+        WHERE $1::text IS NULL OR owners.name = $1
+        ORDER BY owners.name, tokens.created_at, tokens.id",
+    );
+    let found = rows(connection, list.bind(owner)).await?;
+    Ok(decode_rows("tokens", &found, stored_token))
+}
+
+fn stored_token(columns: Columns<'_>) -> ColumnResult<StoredToken> {
+    Ok(StoredToken {
+        owner: columns.get("owner")?,
+        id: columns.get("id")?,
+        role: role(columns)?,
+        note: columns.get("note")?,
+        created_at: time(columns.get("created_at")?).ok_or(InvalidValue)?,
+        ends_at: columns.get::<Option<i64>>("ends_at")?.and_then(time),
+    })
+}
+
+fn role(columns: Columns<'_>) -> ColumnResult<Role> {
+    columns.get::<String>("role")?.parse().map_err(|_| InvalidValue)
+}
+
+async fn delete(
+    connection: &mut PgConnection,
+    (owner, id): (Option<&str>, &str),
+) -> Result<bool, CallError> {
+    let delete = sqlx::query(
+        "DELETE FROM tokens WHERE id = $2
+            AND ($1::text IS NULL OR owner = (SELECT id FROM owners WHERE name = $1))",
+    );
+    Ok(run(connection, delete.bind(owner).bind(id)).await? > 0)
+}
+
+async fn rights(
+    connection: &mut PgConnection,
+    digest: &[u8],
+) -> Result<Option<TokenRights>, CallError> {
+    let find = sqlx::query(
+        "SELECT owners.name AS owner, role FROM tokens JOIN owners ON owners.id = tokens.owner
+        WHERE digest = $1 AND (ends_at IS NULL OR ends_at > clock_timestamp())",
+    );
+    let found = rows(connection, find.bind(digest)).await?;
+    let rights = found.first().map(|row| token_rights(Columns(row)));
+    Ok(rights.transpose()?)
+}
+
+fn token_rights(columns: Columns<'_>) -> ColumnResult<TokenRights> {
+    Ok(TokenRights { owner: columns.get("owner")?, role: role(columns)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_named_by_visible_text() {
+        for name in ["a", "Ann Lee", "ann@example.org", "auth0|17", &"x".repeat(128)] {
+            assert_eq!(name.parse::<OwnerName>().map(|name| name.0), Ok(name.to_owned()));
+        }
+        for name in ["", " ", " a", "a ", "a\nb", "a\0", &"x".repeat(129)] {
+            assert_eq!(name.parse::<OwnerName>(), Err(InvalidOwnerName), "{name:?}");
+        }
+    }
+}

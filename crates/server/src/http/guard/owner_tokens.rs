@@ -1,0 +1,51 @@
+//! The tokens of owners: looked up in the directory, and cached for some seconds.
+
+use std::sync::Arc;
+
+use memory::cache::Cache;
+use memory::document::Revision;
+use memory::token::TokenRights;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::error::ErrorResponse;
+use crate::http::owner_directory::OwnerDirectory;
+use crate::limits::{OWNER_TOKEN_AGE_MAX, OWNER_TOKENS_CACHED_MAX, TOKEN_LOOKUPS_MAX};
+
+/// The tokens of owners.
+#[derive(Debug)]
+pub(in crate::http) struct OwnerTokens {
+    directory: Arc<dyn OwnerDirectory>,
+    /// The digests of valid tokens, so that no token stays in memory.
+    known: Mutex<Cache<Revision, (TokenRights, Instant), OWNER_TOKENS_CACHED_MAX>>,
+    /// Callers without a valid token must not use up the connections of the directory.
+    lookups: Semaphore,
+}
+
+impl OwnerTokens {
+    pub(in crate::http) fn new(directory: Arc<dyn OwnerDirectory>) -> Self {
+        Self { directory, known: Mutex::default(), lookups: Semaphore::new(TOKEN_LOOKUPS_MAX) }
+    }
+
+    /// Returns what a token gives access to; `None` if it is not valid. A revoked token may be valid for as long as tokens
+    /// are cached.
+    pub(super) async fn rights(&self, token: &str) -> Result<Option<TokenRights>, ErrorResponse> {
+        let digest = Revision::digest(token.as_bytes());
+        if let Some((rights, looked_up)) = self.known.lock().get(&digest)
+            && looked_up.elapsed() < OWNER_TOKEN_AGE_MAX
+        {
+            return Ok(Some(rights.clone()));
+        }
+        // The semaphore is never closed.
+        let _permit = self.lookups.acquire().await.ok();
+        let now = Instant::now();
+        let rights = self.directory.rights(token).await?;
+        let mut known = self.known.lock();
+        match &rights {
+            Some(rights) => known.insert(digest, (rights.clone(), now)),
+            None => drop(known.remove(&digest)),
+        }
+        Ok(rights)
+    }
+}

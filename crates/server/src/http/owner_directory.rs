@@ -1,0 +1,89 @@
+//! The port to the owners of tokens in a database: their rights, their engines, their tokens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use engine::{Engine, RunningServices, StateError, Workspace};
+use memory::token::{NewToken, StoredToken, TokenOptions, TokenRights};
+use protocol::error::ErrorCode;
+
+use crate::error::ErrorResponse;
+
+/// The owners of tokens in a database, and their engines.
+#[async_trait]
+pub trait OwnerDirectory: fmt::Debug + Send + Sync {
+    /// Returns what a token gives access to; `None` if it is unknown or no longer valid.
+    async fn rights(&self, token: &str) -> Result<Option<TokenRights>, StateError>;
+
+    /// Opens the engine of an owner, and starts its services for these workspaces.
+    async fn open(
+        &self,
+        owner: &str,
+        workspaces: &[Workspace],
+    ) -> Result<OpenedOwner, OpenOwnerError>;
+
+    /// Creates a token of an owner.
+    async fn create_token(
+        &self,
+        owner: &str,
+        options: TokenOptions<'_>,
+    ) -> Result<NewToken, StateError>;
+
+    /// Returns the tokens of an owner, the oldest first.
+    async fn tokens(&self, owner: &str) -> Result<Vec<StoredToken>, StateError>;
+
+    /// Revokes a token of an owner. Returns whether there was such a token.
+    async fn revoke_token(&self, owner: &str, id: &str) -> Result<bool, StateError>;
+
+    /// Returns the owner and the workspace of each queue with waiting or running tasks.
+    async fn unfinished_lanes(&self) -> Result<Vec<(String, String)>, StateError>;
+}
+
+/// The engine of an owner, with its services.
+#[derive(Debug)]
+pub struct OpenedOwner {
+    /// The engine.
+    pub engine: Engine,
+    /// Its services.
+    pub services: RunningServices,
+    /// The resources of the engine, which are closed after the services have ended.
+    pub resources: Box<dyn OwnerResources>,
+}
+
+/// The resources of the engine of an owner.
+#[async_trait]
+pub trait OwnerResources: fmt::Debug + Send + Sync {
+    /// Closes the engine and all that it uses.
+    async fn close(&self);
+}
+
+/// An error of opening the engine of an owner.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenOwnerError {
+    /// The state cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The settings are invalid.
+    #[error("{0}")]
+    Settings(String),
+}
+
+impl From<OpenOwnerError> for ErrorResponse {
+    fn from(error: OpenOwnerError) -> Self {
+        match error {
+            OpenOwnerError::State(error) => error.into(),
+            OpenOwnerError::Settings(why) => {
+                tracing::error!(why, "the engine of an owner cannot be opened");
+                ErrorCode::Internal.into()
+            }
+        }
+    }
+}
+
+/// The tokens of one owner.
+#[derive(Debug)]
+pub(super) struct OwnTokens {
+    pub(super) directory: Arc<dyn OwnerDirectory>,
+    pub(super) owner: String,
+}

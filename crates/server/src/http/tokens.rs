@@ -1,0 +1,128 @@
+//! Routes of the tokens of an owner: list, create, revoke. They need the role `admin`, and a daemon with a database.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use memory::limits::TOKEN_DAYS_MAX;
+use memory::token::{StoredToken, TokenOptions};
+use protocol::error::ErrorCode;
+use protocol::tokens::{CreateToken, CreatedToken, Token, TokenList};
+
+use super::app_state::{AppState, SharedState};
+use super::body;
+use super::owner_directory::OwnTokens;
+use super::request::Path;
+use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::PROVENANCE_CHARS_MAX;
+use crate::to_wire;
+
+/// The hours of a day of a token.
+const HOURS_A_DAY: u64 = 24;
+
+pub(super) fn routes() -> Routes {
+    Routes::new().add(routes!(list: NOTHING, create: NOTHING)).add(routes!(revoke: NOTHING))
+}
+
+/// List the tokens of the owner, without their texts.
+#[utoipa::path(
+    get,
+    path = "/v1/tokens",
+    operation_id = "list_tokens",
+    tag = "tokens",
+    responses(
+        (status = 200, description = "The tokens", body = TokenList),
+        ErrorResponse,
+    ),
+)]
+async fn list(Extension(daemon): Extension<SharedState>) -> Result<Json<TokenList>, ErrorResponse> {
+    let of = daemon.own_tokens()?;
+    let tokens = of.directory.tokens(&of.owner).await?;
+    Ok(Json(TokenList { tokens: tokens.into_iter().map(token).collect() }))
+}
+
+/// Create a token of the owner. The answer has its text, which cannot be read again.
+#[utoipa::path(
+    post,
+    path = "/v1/tokens",
+    operation_id = "create_token",
+    tag = "tokens",
+    request_body = CreateToken,
+    responses(
+        (status = 201, description = "The token", body = CreatedToken),
+        ErrorResponse,
+    ),
+)]
+async fn create(
+    Extension(daemon): Extension<SharedState>,
+    request: Request,
+) -> Result<(StatusCode, Json<CreatedToken>), ErrorResponse> {
+    let of = daemon.own_tokens()?;
+    let CreateToken { role, note, days } = body::value(request).await?;
+    let role = role.parse().map_err(|_| {
+        ErrorResponse::invalid_arguments("`role` must be `read`, `write` or `admin`")
+    })?;
+    if note.as_ref().is_some_and(|note| note.chars().count() > PROVENANCE_CHARS_MAX) {
+        let message = format!("`note` must have at most {PROVENANCE_CHARS_MAX} characters");
+        return Err(ErrorResponse::invalid_arguments(&message));
+    }
+    let days = days.map(|days| {
+        let days = NonZeroU32::new(days).filter(|days| days.get() <= TOKEN_DAYS_MAX);
+        days.ok_or_else(|| {
+            let message = format!("`days` must be 1 to {TOKEN_DAYS_MAX}");
+            ErrorResponse::invalid_arguments(&message)
+        })
+    });
+    let day = Duration::from_hours(HOURS_A_DAY);
+    let valid_for = days.transpose()?.map(|days| day * days.get());
+    let options = TokenOptions { role, note: note.as_deref(), valid_for };
+    let token = of.directory.create_token(&of.owner, options).await?;
+    Ok((StatusCode::CREATED, Json(CreatedToken { id: token.id, token: token.text })))
+}
+
+/// Revoke a token of the owner. Daemons refuse it within ten seconds.
+#[utoipa::path(
+    delete,
+    path = "/v1/tokens/{id}",
+    operation_id = "revoke_token",
+    tag = "tokens",
+    params(("id" = String, Path, description = "The id of the token, from the list")),
+    responses(
+        (status = 204, description = "The token is revoked"),
+        ErrorResponse,
+    ),
+)]
+async fn revoke(
+    Extension(daemon): Extension<SharedState>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ErrorResponse> {
+    let of = daemon.own_tokens()?;
+    if of.directory.revoke_token(&of.owner, &id).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ErrorResponse::from(ErrorCode::NotFound)
+            .with_message("there is no such token".to_owned()))
+    }
+}
+
+impl AppState {
+    fn own_tokens(&self) -> Result<&OwnTokens, ErrorResponse> {
+        self.tokens.as_ref().ok_or_else(|| {
+            let message = "only a daemon with a database has tokens of owners".to_owned();
+            ErrorResponse::from(ErrorCode::NotFound).with_message(message)
+        })
+    }
+}
+
+fn token(stored: StoredToken) -> Token {
+    Token {
+        id: stored.id,
+        role: stored.role.as_ref().to_owned(),
+        note: stored.note,
+        created_at: to_wire::time(stored.created_at),
+        ends_at: stored.ends_at.map(to_wire::time),
+    }
+}
