@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | picture | sdk | fuzz | sim | api | bench | model-run | tools`.
+//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | deploy | picture | sdk | fuzz | sim | api | bench | model-run | tools`.
 //!
 //! Everything that developers and CI do with this repository beyond plain cargo is a command here, so that both do
 //! the same. The package depends on no crate of the product: it reads the sources and runs cargo.
@@ -14,6 +14,7 @@ mod api;
 mod bench;
 mod cargo;
 mod deny;
+mod deploy;
 mod docs;
 mod fuzz;
 mod hosts;
@@ -54,6 +55,8 @@ enum XtaskCommand {
     Picture,
     /// Check licences, sources and duplicate versions of dependencies
     Deny(deny::DenyArgs),
+    /// Check the files in deploy/ against the schemas of Compose and Kubernetes
+    Deploy,
     /// Compile the TypeScript client, and run its tests against the daemon
     Sdk(sdk::SdkArgs),
     /// Run the parsers of untrusted bytes on hostile input
@@ -89,6 +92,7 @@ fn run(command: XtaskCommand) -> anyhow::Result<()> {
         XtaskCommand::Picture => picture::run(&workspace),
         XtaskCommand::Docs(args) => docs::run(&workspace, &args),
         XtaskCommand::Deny(args) => deny::run(&workspace, &args),
+        XtaskCommand::Deploy => deploy::run(&workspace),
         XtaskCommand::Sdk(args) => sdk::run(&workspace, &args),
         XtaskCommand::Fuzz(args) => fuzz::run(&workspace, &args),
         XtaskCommand::Sim(args) => sim::run(&workspace, &args),

