@@ -22,7 +22,7 @@ pub mod change;
 
 pub mod proposal;
 
-pub mod token;
+pub mod owner;
 
 pub mod usage;
 

@@ -56,6 +56,18 @@ pub struct DatabaseSettings {
     pub call_wait: Duration,
     /// Time after which another daemon may take a lock whose holder does not renew it.
     pub lease: Duration,
+    /// The limits of each owner.
+    pub owner_limits: OwnerLimits,
+}
+
+/// The most that one owner may have; `None` for no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnerLimits {
+    /// Bytes of memories, without history. Daemons look at the size every few seconds, so it may be exceeded by what is
+    /// written meanwhile.
+    pub memory_bytes: Option<u64>,
+    /// Tasks that wait or run, in all workspaces.
+    pub unfinished_tasks: Option<u64>,
 }
 
 impl Default for DatabaseSettings {
@@ -66,6 +78,7 @@ impl Default for DatabaseSettings {
             call_wait: Duration::from_secs(12),
             // Below the time that a writer waits for a lock, so that it outlasts a daemon that died.
             lease: Duration::from_secs(6),
+            owner_limits: OwnerLimits::default(),
         }
     }
 }
@@ -314,6 +327,10 @@ impl Database {
     /// Returns a name for the holder of a lock, which no other holder has.
     pub(crate) fn holder_name(&self) -> String {
         format!("{} ({:016x})", self.0.settings.daemon, random_number())
+    }
+
+    pub(crate) fn owner_limits(&self) -> OwnerLimits {
+        self.0.settings.owner_limits
     }
 
     pub(crate) fn lease(&self) -> Duration {

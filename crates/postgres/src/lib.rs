@@ -29,10 +29,11 @@ mod notices;
 mod owner;
 mod root;
 mod row;
+mod size;
 mod tasks;
 mod tokens;
 
-pub use database::{Database, DatabaseSettings, InvalidAddress, OpenError};
+pub use database::{Database, DatabaseSettings, InvalidAddress, OpenError, OwnerLimits};
 pub use owner::{OwnerState, UnfinishedLane};
 pub use root::RowBackend;
 pub use tokens::{InvalidOwnerName, OwnerName, TOKEN_PREFIX};

@@ -21,7 +21,7 @@ use state::{
     TaskQuery, TaskRow, TaskStore, UsageRow, UseEvent,
 };
 
-use store::backend::{Backend, HostedRoots};
+use store::backend::{Backend, BackendError, HostedRoots};
 
 use crate::call_error::CallError;
 use crate::database::Durability::{Synced, Unsynced};
@@ -31,6 +31,7 @@ use crate::history::{changes, check, prune, record, usage};
 use crate::lease::Lease;
 use crate::root::RowBackend;
 use crate::row::{rows, run, storable};
+use crate::size::MemorySize;
 use crate::tasks::{conversations, proposals, queue, sessions};
 
 /// The longest time between two looks whether work that another daemon does is free.
@@ -101,11 +102,12 @@ async fn find_or_add_owner(
 pub struct OwnerState {
     database: Database,
     owner: i64,
+    size: Arc<MemorySize>,
 }
 
 impl OwnerState {
-    const fn new(database: Database, owner: i64) -> Self {
-        Self { database, owner }
+    fn new(database: Database, owner: i64) -> Self {
+        Self { database, owner, size: Arc::default() }
     }
 
     /// Returns the number of the owner in the rows.
@@ -160,9 +162,17 @@ impl OwnerState {
     }
 }
 
+#[async_trait]
 impl HostedRoots for OwnerState {
     fn root(&self, place: &str) -> Arc<dyn Backend> {
         Arc::new(Self::root(self, place))
+    }
+
+    async fn check_growth(&self, bytes: u64) -> Result<(), BackendError> {
+        match self.database.owner_limits().memory_bytes {
+            Some(max) => self.size.check(&self.database, self.owner, (bytes, max)).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -394,8 +404,13 @@ impl TaskStore for OwnerState {
         limits: QueueLimits,
     ) -> Result<EnqueueResult, StateError> {
         let (owner, task) = (self.owner, &task);
+        let owner_max = self.database.owner_limits().unfinished_tasks;
         self.database
-            .write(Synced, "queue a task", call!(queue::enqueue, owner, (task, limits, None)))
+            .write(
+                Synced,
+                "queue a task",
+                call!(queue::enqueue, owner, (task, limits, None), owner_max),
+            )
             .await
     }
 
@@ -406,11 +421,12 @@ impl TaskStore for OwnerState {
         gates: DreamPreconditions,
     ) -> Result<EnqueueResult, StateError> {
         let (owner, task) = (self.owner, &task);
+        let owner_max = self.database.owner_limits().unfinished_tasks;
         self.database
             .write(
                 Synced,
                 "queue a dream",
-                call!(queue::enqueue, owner, (task, limits, Some(gates))),
+                call!(queue::enqueue, owner, (task, limits, Some(gates)), owner_max),
             )
             .await
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use memory::document::Revision;
-use memory::token::{NewToken, Role, StoredToken, TokenOptions, TokenRights};
+use memory::owner::{NewToken, Role, StoredToken, TokenOptions, TokenRights};
 use sqlx::PgConnection;
 use state::StateError;
 use state::rows::{ColumnResult, Columns, InvalidValue, decode_rows, stored_revision, time};

@@ -1,4 +1,3 @@
-// @ts-check
 import { api, messageOf } from './api.js';
 import { h, visible } from './dom.js';
 import { confirmDialog, toast } from './dialog.js';

@@ -1,4 +1,3 @@
-// @ts-check
 /** Requests to the daemon. The token lives in sessionStorage and nowhere else. */
 
 import { plain } from './dom.js';
@@ -46,25 +45,11 @@ export async function signIn() {
 	return true;
 }
 
-/**
- * Opens a session with a token that the person typed. Returns why that is not possible.
- * @param {string} token
- * @returns {Promise<string>} empty if the token is accepted
- */
+/** Opens a session with a token that the person typed. @param {string} token */
 export async function signInWith(token) {
-	/** @type {Response} */
-	let response;
-	try {
-		response = await fetch('/capabilities', { cache: 'no-store', headers: { authorization: `Bearer ${token}` } });
-	} catch {
-		return 'The daemon does not answer, or this is no token.';
-	}
-	if (response.status === 401) return 'This token is not valid.';
-	if (!response.ok) return `The daemon answered ${response.status}.`;
-	const served = /** @type {{workspaces: {id: string, primary: boolean}[]}} */ (await response.json());
 	sessionStorage.setItem(TOKEN, token);
-	session.workspace = served.workspaces.find((workspace) => workspace.primary)?.id ?? '';
-	return '';
+	const { workspaces } = await (await send('/capabilities')).json();
+	session.workspace = workspaces[0].id;
 }
 
 /** @param {number} ms */

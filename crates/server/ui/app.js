@@ -1,4 +1,3 @@
-// @ts-check
 import { api, hooks, session, signIn, signInWith } from './api.js';
 import { toast } from './dialog.js';
 import { h, replace, visible } from './dom.js';
@@ -10,7 +9,7 @@ import { healthView } from './health.js';
 import { historyView } from './history.js';
 import { inboxView, loadInbox } from './inbox.js';
 import { listenForKeys } from './keys.js';
-import { emptyState } from './page.js';
+import { emptyState, failure } from './page.js';
 import { currentRoute, go, href } from './router.js';
 import { settingsView } from './settings.js';
 import { store } from './store.js';
@@ -41,28 +40,27 @@ function showEnded() {
 	const unsaved = app?.end();
 	document.title = 'Session ended – Lukasa';
 	replace(root, h('main.ended', h('h1', 'The session has ended'),
-		h('p', `This page is open for the person who started it, and only for a while. Memories are files on your machine.${unsaved ? ' What you typed and did not save is kept in this browser, and is there again when you open that memory.' : ''}`),
+		h('p', `This page stays open only for a while.${unsaved ? ' Unsaved text is kept in this browser, and is there again when you open that memory.' : ''}`),
 		h('p', 'To open a new session, run'), h('pre.path-list', 'lukasa ui'), tokenForm()));
 }
 
-/** For a daemon on another machine, which `lukasa ui` does not reach. */
+/** For a daemon that `lukasa ui` does not reach. */
 function tokenForm() {
-	const field = h('input.mono', { type: 'password', autocomplete: 'off', 'aria-label': 'Token', required: true });
-	const problem = h('p.error-text', { role: 'alert', hidden: true });
-	const open = h('button.primary', { type: 'submit' }, 'Open');
-	return h('form.stack', {
-		onsubmit: async (/** @type {SubmitEvent} */ event) => {
-			event.preventDefault();
-			open.disabled = true;
-			const why = await signInWith(field.value.trim());
-			if (!why) return location.reload();
-			open.disabled = false;
-			problem.hidden = false;
-			replace(problem, why);
-			field.select();
-		},
-	}, h('p', 'Or enter the token that the operator of the daemon gave you. It stays in this tab.'),
-	h('div.find-form', field, open), problem);
+	const field = h('input', { type: 'password', 'aria-label': 'Token', required: true });
+	const problem = h('div', { role: 'alert' });
+	/** @param {SubmitEvent} event */
+	const onsubmit = async (event) => {
+		event.preventDefault();
+		try {
+			await signInWith(field.value.trim());
+			location.reload();
+		} catch (error) {
+			session.end();
+			replace(problem, failure(error));
+		}
+	};
+	return h('form.stack', { onsubmit }, h('p', 'Or enter a token. It stays in this tab.'),
+		h('div.find-form', field, h('button.primary', { type: 'submit' }, 'Open')), problem);
 }
 
 class App {

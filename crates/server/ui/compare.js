@@ -1,4 +1,3 @@
-// @ts-check
 /** The differences of any two versions of a memory. */
 import { api } from './api.js';
 import { renderDiff } from './diff.js';

@@ -1,4 +1,3 @@
-// @ts-check
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';

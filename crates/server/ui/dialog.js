@@ -1,4 +1,3 @@
-// @ts-check
 import { messageOf } from './api.js';
 import { h, plain, replace, visible } from './dom.js';
 import { icon } from './icons.js';

@@ -1,4 +1,3 @@
-// @ts-check
 import { h, visible } from './dom.js';
 
 const LINES_FIRST = 400;

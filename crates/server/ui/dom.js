@@ -1,4 +1,3 @@
-// @ts-check
 /** Builds elements. All text goes through text nodes, so content can never become markup. */
 
 /**

@@ -1,4 +1,3 @@
-// @ts-check
 /** Unsaved text, in localStorage, so that another tab or a later session finds it. */
 import { session } from './api.js';
 

@@ -1,4 +1,3 @@
-// @ts-check
 /** Edits one memory. Nothing that was typed is lost: a draft stays in the browser until it is saved or discarded. */
 import { deleteMemories, folderOptions, fullPath, moveMemory, pinMemories } from './actions.js';
 import { api, ApiError, messageOf } from './api.js';

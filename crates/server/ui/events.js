@@ -1,4 +1,3 @@
-// @ts-check
 /** The event stream of the daemon. `EventSource` cannot send the token, so the stream is read by hand. */
 import { send, session } from './api.js';
 

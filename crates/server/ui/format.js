@@ -1,4 +1,3 @@
-// @ts-check
 import { plain } from './dom.js';
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });

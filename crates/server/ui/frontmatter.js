@@ -1,4 +1,3 @@
-// @ts-check
 
 const KEYS = /** @type {const} */ (['name', 'description', 'type']);
 

@@ -1,4 +1,3 @@
-// @ts-check
 import { deleteMemories } from './actions.js';
 import { api, messageOf } from './api.js';
 import { confirmDialog, toast } from './dialog.js';

@@ -1,4 +1,3 @@
-// @ts-check
 import { svg } from './dom.js';
 
 const PATHS = {

@@ -1,4 +1,3 @@
-// @ts-check
 import { h } from './dom.js';
 import { confirmDialog, dialogOpen } from './dialog.js';
 import { go, href } from './router.js';

@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * A preview of Markdown, built as elements. Links and images stay text: a memory is not trusted,
  * so nothing is loaded or opened for it.

@@ -1,4 +1,3 @@
-// @ts-check
 
 export function currentRoute() {
 	const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');

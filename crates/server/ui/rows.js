@@ -1,4 +1,3 @@
-// @ts-check
 import { fileName, folderOf, pastDays, shortPath } from './format.js';
 
 export const SCOPES = ['global', 'project', 'workspace'];

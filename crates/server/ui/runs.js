@@ -1,4 +1,3 @@
-// @ts-check
 /** Changes, grouped by task and session. */
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';

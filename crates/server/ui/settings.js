@@ -1,4 +1,3 @@
-// @ts-check
 import { api, ApiError, messageOf, session } from './api.js';
 import { confirmDialog, toast } from './dialog.js';
 import { h, replace, visible } from './dom.js';

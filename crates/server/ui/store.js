@@ -1,4 +1,3 @@
-// @ts-check
 import { api, session } from './api.js';
 
 /** Above this number of memories, the whole list is loaded instead of each. */

@@ -1,4 +1,3 @@
-// @ts-check
 import { api, messageOf } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { memoryLink } from './changes.js';

@@ -1,4 +1,3 @@
-// @ts-check
 /** The tree of memories. Only the rows in sight are in the document. */
 import { h, plain, replace, visible } from './dom.js';
 import { icon } from './icons.js';

@@ -1,4 +1,3 @@
-// @ts-check
 /** The folders whose text models may be shown. */
 import { api, messageOf } from './api.js';
 import { confirmDialog, toast } from './dialog.js';

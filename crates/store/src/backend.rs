@@ -498,9 +498,14 @@ pub trait Backend: Debug + Send + Sync {
 
 /// The roots that belong to no checkout, if a database keeps their files: those of the global scope, of workspaces and of
 /// projects whose memories are beside the global ones.
+#[async_trait]
 pub trait HostedRoots: Debug + Send + Sync {
     /// Returns the root at a place.
     fn root(&self, place: &str) -> Arc<dyn Backend>;
+
+    /// Checks whether the memories may grow by this number of bytes; [`BackendError::Full`] if they may not. Asked
+    /// before a change is recorded, and never for one that is being completed.
+    async fn check_growth(&self, bytes: u64) -> Result<(), BackendError>;
 }
 
 /// A failed storage operation.

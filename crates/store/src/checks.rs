@@ -142,7 +142,7 @@ impl Memories {
         with_digests(after, screen.introduced(before, after, writer))
     }
 
-    /// Checks that all new paths of a plan are free, and that the roots have room for the new memories.
+    /// Checks that all new paths of a plan are free, and that the roots have room for the new memories and bytes.
     pub(crate) async fn check_plan(
         &self,
         locked: &[LockedRoot],
@@ -156,8 +156,31 @@ impl Memories {
                 check_room(root, &self.store, added).await?;
             }
         }
-        Ok(())
+        let Some((hosted, (root, growth))) =
+            self.store.settings.hosted.as_ref().zip(growth(locked, plan))
+        else {
+            return Ok(());
+        };
+        hosted.check_growth(growth).await.map_err(StoreError::backend_error(root.mount))
     }
+}
+
+/// Returns the bytes that the memories of a plan grow by, with the first root that it writes to; `None` if they do not grow.
+fn growth<'l>(locked: &'l [LockedRoot], plan: &CommitPlan) -> Option<(&'l Root, u64)> {
+    let (mut written, mut replaced, mut first) = (0_u64, 0_u64, None);
+    for step in &plan.steps {
+        match &step.op {
+            FileOp::Write { before, after } => {
+                written = written.saturating_add(u64::try_from(after.len()).unwrap_or(u64::MAX));
+                replaced += before.as_ref().map_or(0, |before| before.bytes);
+                first = first.or(Some(step.root));
+            }
+            FileOp::Remove { before } => replaced += before.bytes,
+            FileOp::Move { .. } => {}
+        }
+    }
+    let root = locked.get(first?)?;
+    written.checked_sub(replaced).filter(|growth| *growth > 0).map(|growth| (&*root.root, growth))
 }
 
 /// Effects of a plan on the paths in one root.

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum, ValueHint};
 #[cfg(feature = "cluster")]
 use memory::limits::TOKEN_DAYS_MAX;
 #[cfg(feature = "cluster")]
-use memory::token::Role;
+use memory::owner::Role;
 use serde::Deserialize;
 
 /// The default port of a daemon.
@@ -98,9 +98,17 @@ pub(crate) struct Cluster {
         hide_env_values = true, conflicts_with_all = ["flat", "project", "workspaces", "untrusted"])]
     pub(crate) database: Option<String>,
 
-    /// Owner of the memories in the database; owners never see each other's
+    /// Owner to whom the token of this daemon leads; `lukasa token create` makes tokens of others
     #[arg(long, value_name = "NAME", default_value = "default", requires = "database")]
     pub(crate) owner: String,
+
+    /// Bytes of memories that each owner may have, without history
+    #[arg(long, value_name = "N", requires = "database")]
+    pub(crate) max_owner_bytes: Option<u64>,
+
+    /// Tasks of each owner that may wait or run at a time, in all workspaces
+    #[arg(long, value_name = "N", requires = "database")]
+    pub(crate) max_owner_tasks: Option<u64>,
 }
 
 /// The process that runs tasks.

@@ -11,7 +11,7 @@ use engine::{Engine, Workspace, WorkspaceChoice};
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 #[cfg(feature = "cluster")]
-use postgres::OwnerName;
+use postgres::{OwnerLimits, OwnerName};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use server::http::{
@@ -129,10 +129,14 @@ fn task_options(args: &Serve) -> TaskOptions {
 async fn open(app: &App, args: &Serve) -> Result<DaemonEngine, Failure> {
     let tasks = task_options(args);
     #[cfg(feature = "cluster")]
-    if let Cluster { database: Some(address), owner } = &args.cluster {
+    if let Cluster { database: Some(address), owner, max_owner_bytes, max_owner_tasks } =
+        &args.cluster
+    {
         let owner: OwnerName =
             owner.parse().map_err(|error| Failure::usage(format!("--owner: {error}")))?;
-        let database = database::open(address).await?;
+        let limits =
+            OwnerLimits { memory_bytes: *max_owner_bytes, unfinished_tasks: *max_owner_tasks };
+        let database = database::open_with(address, limits).await?;
         app.output.note(&format!(
             "memories are in {}; the token of this daemon is for the owner {}",
             database.name(),

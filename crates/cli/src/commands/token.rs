@@ -39,7 +39,7 @@ fn print(app: &App) -> Result<Status, Failure> {
 mod in_database {
     use std::time::Duration;
 
-    use memory::token::{StoredToken, TokenOptions};
+    use memory::owner::{StoredToken, TokenOptions};
     use postgres::{Database, OwnerName};
     use serde_json::json;
 

@@ -54,7 +54,7 @@ const scenarios = {
     // A person whose daemon is on another machine enters a token.
     await other.getByLabel('Token').fill('not-this-one');
     await other.getByRole('button', { name: 'Open' }).click();
-    await other.getByText('This token is not valid.').waitFor();
+    await other.getByText('The bearer token is missing or wrong').waitFor();
     await other.getByLabel('Token').fill(TOKEN);
     await other.keyboard.press('Enter');
     await other.getByRole('treeitem', { name: /Tea/ }).waitFor();

@@ -49,6 +49,7 @@ pub(crate) async fn enqueue(
     connection: &mut PgConnection,
     owner: i64,
     (task, limits, preconditions): (&NewTask, QueueLimits, Option<DreamPreconditions>),
+    owner_max: Option<u64>,
 ) -> Result<EnqueueResult, CallError> {
     lock_owner(connection, owner).await?;
     let workspace = &*storable(&task.workspace);
@@ -63,7 +64,8 @@ pub(crate) async fn enqueue(
     )));
     let surplus = surplus.bind(owner).bind(workspace).bind(stored_count(limits.total_max));
     rows(connection, surplus).await?;
-    if !has_room(connection, owner, (task.kind, workspace, limits)).await?
+    if !owner_has_room(connection, owner, owner_max).await?
+        || !has_room(connection, owner, (task.kind, workspace, limits)).await?
         || !may_dream(connection, owner, (workspace, preconditions)).await?
     {
         return Ok(EnqueueResult::Full);
@@ -77,6 +79,20 @@ pub(crate) async fn enqueue(
         run(connection, note.bind(owner).bind(workspace).bind(stored_time(task.at))).await?;
     }
     Ok(EnqueueResult::Queued(queued))
+}
+
+/// Returns whether the lanes of the owner together have room for another task.
+async fn owner_has_room(
+    connection: &mut PgConnection,
+    owner: i64,
+    max: Option<u64>,
+) -> Result<bool, CallError> {
+    let Some(max) = max else { return Ok(true) };
+    let count = sqlx::query(AssertSqlSafe(format!(
+        "SELECT count(*) AS unfinished FROM tasks WHERE owner = $1 AND {UNFINISHED}"
+    )));
+    let found = rows(connection, count.bind(owner)).await?;
+    Ok(single(&found, |row| row.count("unfinished"))? < max)
 }
 
 /// Returns whether a lane has room for a task of this kind.

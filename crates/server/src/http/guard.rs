@@ -26,6 +26,7 @@ use protocol::error::{ErrorBody, ErrorCode};
 use protocol::id::is_client_id;
 use tokio::time::Instant;
 use tracing::Instrument as _;
+use uuid::Uuid;
 
 pub use host::{AllowedHosts, BadHost};
 pub use origin::{BadOrigin, Origin};
@@ -101,7 +102,8 @@ impl RequestGuard {
         owner_tokens: Option<OwnerTokens>,
     ) -> Self {
         let rate_limiter = config.requests_per_second_max.map(ClientRateLimiter::new);
-        let process = format!("{:x}-", std::process::id());
+        // Not the id of the process, which is the same in all containers.
+        let process = format!("{:x}-", Uuid::new_v4().as_fields().0);
         Self {
             config,
             rate_limiter,

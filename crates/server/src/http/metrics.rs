@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use engine::RunningServices;
+use memory::owner::OwnerSize;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -43,6 +44,12 @@ struct ScopeLabels {
     scope: String,
 }
 
+/// The label of the size of an owner.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OwnerLabels {
+    owner: String,
+}
+
 /// The labels of model runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ModelRunLabels {
@@ -73,6 +80,9 @@ pub(super) struct Metrics {
     memory_bytes: Family<ScopeLabels, Gauge>,
     changes: Gauge,
     database_bytes: Gauge,
+    owner_memories: Family<OwnerLabels, Gauge>,
+    owner_bytes: Family<OwnerLabels, Gauge>,
+    owner_tasks: Family<OwnerLabels, Gauge>,
     model_runs: Family<ModelRunLabels, Gauge>,
     model_tokens: Family<ModelTokenLabels, Gauge>,
     model_refusals: Family<ModelRunLabels, Gauge>,
@@ -116,6 +126,9 @@ impl Metrics {
             memory_bytes: Family::default(),
             changes: Gauge::default(),
             database_bytes: Gauge::default(),
+            owner_memories: Family::default(),
+            owner_bytes: Family::default(),
+            owner_tasks: Family::default(),
             model_runs: Family::default(),
             model_tokens: Family::default(),
             model_refusals: Family::default(),
@@ -147,6 +160,22 @@ impl Metrics {
             "Bytes of memories held",
             Unit::Bytes,
             self.memory_bytes.clone(),
+        );
+        registry.register(
+            "owner_memories",
+            "Memories of each owner that is open here",
+            self.owner_memories.clone(),
+        );
+        registry.register_with_unit(
+            "owner_memory_size",
+            "Bytes of the memories of each owner that is open here",
+            Unit::Bytes,
+            self.owner_bytes.clone(),
+        );
+        registry.register(
+            "owner_unfinished_tasks",
+            "Waiting and running tasks of each owner that is open here",
+            self.owner_tasks.clone(),
         );
         registry.register(
             "model_runs",
@@ -224,6 +253,22 @@ impl Metrics {
         let labels = ScopeLabels { workspace: workspace.to_owned(), scope: scope.to_owned() };
         self.memories.get_or_create(&labels).set(to_gauge_value(memories));
         self.memory_bytes.get_or_create(&labels).set(to_gauge_value(bytes));
+    }
+
+    /// Sets the sizes of the open owners. Owners that are closed now are left out.
+    pub(super) fn set_owners(&self, sizes: &[OwnerSize]) {
+        for family in [&self.owner_memories, &self.owner_bytes, &self.owner_tasks] {
+            family.clear();
+        }
+        for size in sizes {
+            let labels = OwnerLabels { owner: size.owner.clone() };
+            let set = |family: &Family<OwnerLabels, Gauge>, count: u64| {
+                family.get_or_create(&labels).set(to_gauge_value(count));
+            };
+            set(&self.owner_memories, size.memories);
+            set(&self.owner_bytes, size.memory_bytes);
+            set(&self.owner_tasks, size.unfinished_tasks);
+        }
     }
 
     /// Sets the runs, refusals and tokens of models.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::{Engine, RunningServices, StateError, Workspace};
-use memory::token::{NewToken, StoredToken, TokenOptions, TokenRights};
+use memory::owner::{NewToken, OwnerSize, StoredToken, TokenOptions, TokenRights};
 use protocol::error::ErrorCode;
 
 use crate::error::ErrorResponse;
@@ -35,6 +35,9 @@ pub trait OwnerDirectory: fmt::Debug + Send + Sync {
 
     /// Revokes a token of an owner. Returns whether there was such a token.
     async fn revoke_token(&self, owner: &str, id: &str) -> Result<bool, StateError>;
+
+    /// Returns the sizes of these owners, by name.
+    async fn sizes(&self, owners: &[String]) -> Result<Vec<OwnerSize>, StateError>;
 
     /// Returns the owner and the workspace of each queue with waiting or running tasks.
     async fn unfinished_lanes(&self) -> Result<Vec<(String, String)>, StateError>;

@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use memory::access::AgentClass;
 use memory::limits::{DRAIN_WAIT, HTTP_SHUTDOWN_WAIT};
-use memory::token::{Role, TokenRights};
+use memory::owner::{OwnerSize, Role, TokenRights};
 use parking_lot::Mutex;
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio::sync::OnceCell;
@@ -116,6 +116,14 @@ impl Owners {
             others.close_idle().await;
             waiting = others.adopt(waiting, &self.own).await;
         }
+    }
+
+    /// Returns the sizes of all open owners; empty without a directory.
+    pub(super) async fn sizes(&self) -> Result<Vec<OwnerSize>, ErrorResponse> {
+        let Some(others) = &self.others else { return Ok(Vec::new()) };
+        let mut names = vec![others.own_name.clone()];
+        names.extend(others.open.lock().keys().cloned());
+        Ok(others.directory.sizes(&names).await?)
     }
 
     /// Takes no more tasks of any owner, and gives running ones some time to end.
@@ -320,5 +328,6 @@ pub(super) async fn admit(
         request.headers_mut().insert(AGENT_CLASS_HEADER, class);
     }
     request.extensions_mut().insert(state);
+    request.extensions_mut().insert(owners);
     next.run(request).await
 }

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter};
-use memory::token::Role;
+use memory::owner::Role;
 use utoipa::openapi::HttpMethod;
 
 /// The features that a route can need, by the names that [`routes!`] uses.

@@ -4,6 +4,7 @@
 //! the memories of the served workspaces. What a metric is called is in `metrics.rs`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::extract::Query;
 use axum::http::HeaderMap;
@@ -29,6 +30,7 @@ use strum::VariantArray as _;
 use utoipa::IntoParams;
 
 use super::app_state::{AppState, SharedState};
+use super::owners::Owners;
 use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -211,8 +213,12 @@ async fn stats(
         ErrorResponse,
     ),
 )]
-async fn metrics(Extension(daemon): Extension<SharedState>) -> Result<Response, ErrorResponse> {
+async fn metrics(
+    Extension(daemon): Extension<SharedState>,
+    Extension(owners): Extension<Arc<Owners>>,
+) -> Result<Response, ErrorResponse> {
     daemon.update_metrics().await?;
+    daemon.metrics.set_owners(&owners.sizes().await?);
     let text = daemon.metrics.text().map_err(|_| ErrorCode::Internal)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], text).into_response())

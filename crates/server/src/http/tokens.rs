@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use memory::limits::TOKEN_DAYS_MAX;
-use memory::token::{StoredToken, TokenOptions};
+use memory::owner::{StoredToken, TokenOptions};
 use protocol::error::ErrorCode;
 use protocol::tokens::{CreateToken, CreatedToken, Token, TokenList};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::{Engine, StateError, Storage, Workspace};
-use memory::token::{NewToken, StoredToken, TokenOptions, TokenRights};
+use memory::owner::{NewToken, OwnerSize, StoredToken, TokenOptions, TokenRights};
 use postgres::{Database, OwnerName, TOKEN_PREFIX};
 use server::http::{OpenOwnerError, OpenedOwner, OwnerDirectory, OwnerResources};
 
@@ -102,6 +102,10 @@ impl OwnerDirectory for DatabaseOwners {
 
     async fn revoke_token(&self, owner: &str, id: &str) -> Result<bool, StateError> {
         self.database.revoke_token(Some(owner), id).await
+    }
+
+    async fn sizes(&self, owners: &[String]) -> Result<Vec<OwnerSize>, StateError> {
+        self.database.owner_sizes(owners).await
     }
 
     async fn unfinished_lanes(&self) -> Result<Vec<(String, String)>, StateError> {

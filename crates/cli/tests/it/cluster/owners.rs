@@ -332,6 +332,46 @@ fn an_admin_manages_the_tokens_of_the_owner_and_of_no_other_one() {
     );
 }
 
+#[test]
+fn an_owner_at_a_limit_is_refused_and_others_are_not() {
+    let database = Database::start(PostgresVersion::Debian);
+    let place = Sandbox::new();
+    let limits = ["--max-owner-bytes", "3000", "--max-owner-tasks", "0"];
+    let daemon = Daemon::start_by(database.command(&place, &limits));
+    let [first, other] = ["first", "other"].map(|owner| database.new_token(&place, owner, "write"));
+    let [first, other] = [&first, &other].map(|token| TokenCaller { daemon: &daemon, token });
+    let text = "x".repeat(999) + "\n";
+    // In two workspaces, because the limit is the owner's.
+    let path = |name: &str, workspace| format!("/v1/memories/{name}.md?workspace={workspace}");
+    for (name, workspace) in [("global/a", "w"), ("workspace/b", "w"), ("workspace/b", "v")] {
+        assert_eq!(first.put(&path(name, workspace), &text).status, 201, "{name} {workspace}");
+    }
+    let refused = first.put(&path("workspace/c", "w"), &text);
+    assert_eq!((refused.status, &refused.json()["code"]), (507, &json!("storage_full")));
+    let view = json!({ "command": "view", "path": "/memories/global/a.md" });
+    assert_eq!(first.post("/v1/tool", &view).status, 200);
+    assert_eq!(other.put(&path("global/a", "w"), &text).status, 201);
+    // A smaller text needs no room, and a deleted memory makes room.
+    let revision =
+        first.get(&path("global/a", "w")).json()["revision"].as_str().unwrap().to_owned();
+    let smaller = first.ask("PUT", &path("global/a", "w")).json(&json!({ "text": "x\n" }));
+    assert_eq!(smaller.header("If-Match", &format!("\"{revision}\"")).send().status, 200);
+    let deleted = first.ask("DELETE", &path("workspace/b", "v")).send();
+    assert_eq!(deleted.status / 100, 2, "{}", deleted.text());
+    assert_eq!(first.put(&path("workspace/c", "w"), &text).status, 201);
+
+    let task = first.post("/workspace/memory/remember", &json!({ "content": "Ships on Mondays." }));
+    assert_eq!((task.status, &task.json()["code"]), (429, &json!("remember_queue_full")));
+    let metrics = daemon.get("/metrics").text();
+    for line in [
+        "lukasa_owner_memories{owner=\"first\"} 3",
+        "lukasa_owner_memory_size_bytes{owner=\"other\"} 1000",
+        "lukasa_owner_unfinished_tasks{owner=\"first\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
 /// The things of the first owner, by the parameter that names them.
 struct Belongings {
     parameters: Vec<(&'static str, Vec<String>)>,

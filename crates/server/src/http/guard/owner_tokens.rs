@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use memory::cache::Cache;
 use memory::document::Revision;
-use memory::token::TokenRights;
+use memory::owner::TokenRights;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-//! The tokens of owners in a database.
+//! Owners in a database that daemons share: their tokens and sizes.
 
 use std::time::Duration;
 
@@ -61,4 +61,17 @@ pub struct StoredToken {
     pub created_at: Timestamp,
     /// When it stops to be valid; `None` if only a revocation ends it.
     pub ends_at: Option<Timestamp>,
+}
+
+/// The size of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerSize {
+    /// The name of the owner.
+    pub owner: String,
+    /// Number of memories.
+    pub memories: u64,
+    /// Bytes of memories, without history.
+    pub memory_bytes: u64,
+    /// Tasks that wait or run.
+    pub unfinished_tasks: u64,
 }
