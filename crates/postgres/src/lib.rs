@@ -29,7 +29,9 @@ mod owner;
 mod root;
 mod row;
 mod tasks;
+mod transfer;
 
 pub use database::{Database, DatabaseSettings, InvalidAddress, OpenError};
 pub use owner::OwnerState;
 pub use root::RowBackend;
+pub use transfer::{ImportError, OwnerImport, OwnerSnapshot};
