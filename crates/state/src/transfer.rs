@@ -132,11 +132,7 @@ pub const TABLES: &[Table] = &[
             ],
         )
     },
-    table(
-        "contents",
-        1,
-        &[bytes("revision"), integer("codec"), integer("size"), bytes("bytes")],
-    ),
+    table("contents", 1, &[bytes("revision"), integer("codec"), integer("size"), bytes("bytes")]),
     Table {
         located: Some(("identity", "place")),
         ..table(
@@ -294,6 +290,43 @@ pub trait RowSource: Send {
 
     /// Returns the last numbers that were given.
     async fn counters(&mut self) -> Result<Counters, StateError>;
+
+    /// Counts the tasks that have not ended.
+    async fn unfinished_tasks(&mut self) -> Result<u64, StateError>;
+
+    /// Returns the identities of the roots that are no hosted ones, such as those in checkouts, sorted.
+    async fn other_identities(&mut self) -> Result<Vec<String>, StateError>;
+}
+
+/// The rows of a home without a database.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRows;
+
+#[async_trait]
+impl RowSource for NoRows {
+    async fn count(&mut self, _table: &Table) -> Result<u64, StateError> {
+        Ok(0)
+    }
+
+    async fn page(
+        &mut self,
+        _table: &Table,
+        _cursor: &mut Option<Row>,
+    ) -> Result<Vec<Row>, StateError> {
+        Ok(Vec::new())
+    }
+
+    async fn counters(&mut self) -> Result<Counters, StateError> {
+        Ok(Counters::default())
+    }
+
+    async fn unfinished_tasks(&mut self) -> Result<u64, StateError> {
+        Ok(0)
+    }
+
+    async fn other_identities(&mut self) -> Result<Vec<String>, StateError> {
+        Ok(Vec::new())
+    }
 }
 
 /// A writer of rows to a database that has none yet.

@@ -22,8 +22,8 @@ use state::{HistoryStore, Retention};
 
 use crate::backend::local::{LocalBackend, Privacy, RootDir};
 use crate::backend::{Backend, BackendError, Expect, Extent, SkippedEntry, Walk, WalkedFile};
-use crate::binding::{BaseFolders, RootFiles, RootSpec, WorkspaceId, global, project_on_host};
 use crate::binding::root_spec;
+use crate::binding::{BaseFolders, RootFiles, RootSpec, WorkspaceId, global, project_on_host};
 use crate::clock::SystemClock;
 use crate::error::StoreError;
 use crate::memory_list::{MEMORY_LIST, is_generated_list};
@@ -110,17 +110,22 @@ impl HostedRoot {
         for batch in batches(&walk.files) {
             let paths: Vec<_> = batch.iter().map(|file| file.path.clone()).collect();
             let mut copied = Vec::with_capacity(paths.len());
-            for (path, read) in paths.iter().zip(self.backend.read_many(&paths, FILE_BYTES_MAX).await) {
+            for (path, read) in
+                paths.iter().zip(self.backend.read_many(&paths, FILE_BYTES_MAX).await)
+            {
                 let read = read.map_err(|error| self.file_error(path, error))?;
                 if !read.is_whole() {
                     let source = io::Error::other(format!("more than {FILE_BYTES_MAX} bytes"));
                     let error = BackendError::Io { doing: "copy so large a file", source };
                     return Err(self.file_error(path, error));
                 }
-                if self.is_folder && path.as_str() == MEMORY_LIST && is_generated_list(&read.bytes) {
+                if self.is_folder && path.as_str() == MEMORY_LIST && is_generated_list(&read.bytes)
+                {
                     continue;
                 }
-                digest.add(&[self.identity().as_bytes(), path.as_str().as_bytes(), &read.bytes].join(&0));
+                digest.add(
+                    &[self.identity().as_bytes(), path.as_str().as_bytes(), &read.bytes].join(&0),
+                );
                 let (path, modified_at) = (path.clone(), read.stat.modified_at);
                 copied.push(CopiedFile { path, bytes: read.bytes.into(), modified_at });
             }

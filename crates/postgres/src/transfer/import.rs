@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres};
-use state::rows::Columns;
 use state::transfer::{Column, ColumnKind, Counters, Row, RowTarget, Table, Value};
 use state::{Fault, StateError};
 
@@ -18,7 +17,6 @@ use crate::call_error::CallError;
 use crate::database::Durability::{Synced, Unsynced};
 use crate::database::{Database, call, random_number};
 use crate::lease::{self, HeldLease, Lease};
-use crate::owner::OwnerState;
 use crate::root::RowBackend;
 use crate::row::{rows, run, storable};
 
@@ -131,7 +129,8 @@ impl OwnerImport {
         let (target, name) = (self.target(), self.name.as_str());
         let mut attempts = 1;
         let finished = loop {
-            let finished = self.database.write(Synced, OPERATION, call!(finish, target, name)).await;
+            let finished =
+                self.database.write(Synced, OPERATION, call!(finish, target, name)).await;
             match finished {
                 // It may have been done, which the next attempt finds out.
                 Err(StateError::Unreachable { .. }) if attempts < FINISH_ATTEMPTS => {

@@ -47,13 +47,6 @@ impl OwnerSnapshot {
         let transaction = begin.map_err(|error| database.error(OPERATION, error))?;
         Ok(Self { transaction, database, owner })
     }
-
-    /// Counts the tasks that have not ended.
-    pub async fn count_unfinished_tasks(&mut self) -> Result<u64, StateError> {
-        let (connection, owner) = (&mut *self.transaction, self.owner);
-        let counted = count(connection, owner, "tasks", "status IN ('queued', 'running') AND");
-        counted.await.map_err(|error| self.database.error(OPERATION, error))
-    }
 }
 
 async fn begin(database: &Database) -> Result<Transaction<'static, Postgres>, CallError> {
@@ -75,9 +68,9 @@ impl RowSource for OwnerSnapshot {
         cursor: &mut Option<Row>,
     ) -> Result<Vec<Row>, StateError> {
         let page = page(&mut self.transaction, self.owner, (table, cursor));
-        let page = timeout(PAGE_WAIT, page).await.unwrap_or_else(|_| {
-            Err(CallError::Sql(sqlx::Error::Io(ErrorKind::TimedOut.into())))
-        });
+        let page = timeout(PAGE_WAIT, page)
+            .await
+            .unwrap_or_else(|_| Err(CallError::Sql(sqlx::Error::Io(ErrorKind::TimedOut.into()))));
         page.map_err(|error| self.database.error(OPERATION, error))
     }
 
@@ -85,6 +78,28 @@ impl RowSource for OwnerSnapshot {
         let read = counters(&mut self.transaction, self.owner).await;
         read.map_err(|error| self.database.error(OPERATION, error))
     }
+
+    async fn unfinished_tasks(&mut self) -> Result<u64, StateError> {
+        let (connection, owner) = (&mut *self.transaction, self.owner);
+        let counted = count(connection, owner, "tasks", "status IN ('queued', 'running') AND");
+        counted.await.map_err(|error| self.database.error(OPERATION, error))
+    }
+
+    async fn other_identities(&mut self) -> Result<Vec<String>, StateError> {
+        let found = other_identities(&mut self.transaction, self.owner).await;
+        found.map_err(|error| self.database.error(OPERATION, error))
+    }
+}
+
+async fn other_identities(
+    connection: &mut PgConnection,
+    owner: i64,
+) -> Result<Vec<String>, CallError> {
+    let find = sqlx::query(
+        "SELECT DISTINCT identity FROM heads WHERE owner = $1 AND place <> identity ORDER BY identity",
+    );
+    let found = rows(connection, find.bind(owner)).await?;
+    Ok(found.iter().map(|row| Columns(row).get("identity")).collect::<Result<_, _>>()?)
 }
 
 async fn count(
@@ -123,9 +138,8 @@ async fn page(
 }
 
 async fn counters(connection: &mut PgConnection, owner: i64) -> Result<Counters, CallError> {
-    let read = sqlx::query(
-        "SELECT last_change, last_proposal, last_work FROM counters WHERE owner = $1",
-    );
+    let read =
+        sqlx::query("SELECT last_change, last_proposal, last_work FROM counters WHERE owner = $1");
     let found = rows(connection, read.bind(owner)).await?;
     Ok(single(&found, |row| {
         Ok(Counters {

@@ -14,9 +14,7 @@ use crate::rows::{Columns, single};
 use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::open::{self, ReaderState};
 use crate::sqlite::{SqliteState, file};
-use crate::transfer::{
-    Counters, Places, Row, RowSource, RowTarget, Table, Value, rows_in_page,
-};
+use crate::transfer::{Counters, Places, Row, RowSource, RowTarget, Table, Value, rows_in_page};
 
 const READ: &str = "read all rows of the state";
 const WRITE: &str = "write the copy of the state";
@@ -61,16 +59,6 @@ async fn begin_snapshot(path: &Path) -> Result<Option<SqliteConnection>, Fault> 
 }
 
 impl SqliteSnapshot {
-    /// Counts the tasks that have not ended.
-    pub async fn count_unfinished_tasks(&mut self) -> Result<u64, StateError> {
-        self.count_rows("tasks WHERE status IN ('queued', 'running')").await
-    }
-
-    /// Ends the read transaction.
-    pub async fn close(self) {
-        open::close(self.connection).await;
-    }
-
     async fn count_rows(&mut self, of: &str) -> Result<u64, StateError> {
         let counted = count(&mut self.connection, of).await;
         counted.map_err(|fault| self.fault(fault))
@@ -106,6 +94,32 @@ impl RowSource for SqliteSnapshot {
         let read = counters(&mut self.connection).await;
         read.map_err(|fault| self.fault(fault))
     }
+
+    async fn unfinished_tasks(&mut self) -> Result<u64, StateError> {
+        self.count_rows("tasks WHERE status IN ('queued', 'running')").await
+    }
+
+    async fn other_identities(&mut self) -> Result<Vec<String>, StateError> {
+        let found = other_identities(&mut self.connection, &mut self.places).await;
+        found.map_err(|fault| self.fault(fault))
+    }
+}
+
+async fn other_identities(
+    connection: &mut SqliteConnection,
+    places: &mut Places,
+) -> Result<Vec<String>, Fault> {
+    let query = Batch::new("SELECT DISTINCT identity, place FROM heads ORDER BY identity");
+    let mut others = Vec::new();
+    for row in query.rows(connection, StatementReuse::OneShot).await? {
+        let row = Columns(&row);
+        let identity: String = row.get("identity")?;
+        if !places.is_hosted(&identity, row.get("place")?) {
+            others.push(identity);
+        }
+    }
+    others.dedup();
+    Ok(others)
 }
 
 async fn read_page(
@@ -230,11 +244,8 @@ async fn insert(
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *connection).await?;
     for part in rows.chunks(PARAMETERS_MAX / table.columns.len()) {
         let values = format!("({})", crate::transfer::parameters(1, table.columns.len()));
-        let mut query = Batch::new(&format!(
-            "INSERT INTO {} ({}) VALUES ",
-            table.name,
-            table.column_names()
-        ));
+        let mut query =
+            Batch::new(&format!("INSERT INTO {} ({}) VALUES ", table.name, table.column_names()));
         for (index, row) in part.iter().enumerate() {
             query.add(if index == 0 { "" } else { ", " }).add(&values);
             bind(&mut query, row);

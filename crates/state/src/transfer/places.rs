@@ -32,8 +32,7 @@ impl Places {
     /// Converts the places in a row of this machine to those of a shared database.
     pub(crate) fn share(&mut self, table: &Table, row: &mut Row) -> Result<(), Fault> {
         self.convert(table, row, |places, identity, place| {
-            let is_hosted = places.local(identity).is_some_and(|local| local == place);
-            Ok(is_hosted.then(|| identity.to_owned()))
+            Ok(places.is_hosted(identity, place).then(|| identity.to_owned()))
         })
     }
 
@@ -47,6 +46,11 @@ impl Places {
             let unknown = || Fault::Damaged(format!("no folder can have the identity `{place}`"));
             local.ok_or_else(unknown).map(Some)
         })
+    }
+
+    /// Returns whether a place on this machine is that of a hosted root.
+    pub(crate) fn is_hosted(&mut self, identity: &str, place: &str) -> bool {
+        self.local(identity).is_some_and(|local| local == place)
     }
 
     fn local(&mut self, identity: &str) -> Option<&str> {

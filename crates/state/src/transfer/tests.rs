@@ -27,7 +27,10 @@ fn places_of_hosted_roots_become_their_identities_and_back() {
         r#"[["global","0123456789ab"],["project:shop","ba9876543210"]]"#,
         r#"[["global","global"],["project:shop","ba9876543210"]]"#,
     );
-    check(r#"{"a":["x"],"b":[["global","0123456789ab"]]}"#, r#"{"a":["x"],"b":[["global","global"]]}"#);
+    check(
+        r#"{"a":["x"],"b":[["global","0123456789ab"]]}"#,
+        r#"{"a":["x"],"b":[["global","global"]]}"#,
+    );
 }
 
 #[test]
