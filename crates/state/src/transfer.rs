@@ -436,7 +436,9 @@ async fn read_rows(
                 break;
             }
             let count = page.len();
-            page.iter().for_each(|row| digest.add_row(row));
+            for row in &page {
+                digest.add_row(row);
+            }
             if let Some(to) = &mut to {
                 to.insert(table, page).await?;
             }
@@ -474,9 +476,9 @@ impl Table {
     pub fn sizes_query(&self, scope: &str, first_parameter: usize, is_after: bool) -> String {
         let key = names(self.key_columns());
         let wide = |column: &&Column| matches!(column.kind, ColumnKind::Text | ColumnKind::Bytes);
-        let sizes: String = (self.columns.iter().filter(wide))
-            .map(|column| format!(" + coalesce(octet_length({}), 0)", column.name))
-            .collect();
+        let size = |column: &Column| format!("coalesce(octet_length({}), 0)", column.name);
+        let sizes: Vec<_> = self.columns.iter().filter(wide).map(size).collect();
+        let sizes = if sizes.is_empty() { "0".to_owned() } else { sizes.join(" + ") };
         let after = if is_after {
             format!("({key}) > ({})", parameters(first_parameter, self.key))
         } else {
@@ -484,7 +486,7 @@ impl Table {
         };
         let name = self.name;
         format!(
-            "SELECT {key}, CAST(0{sizes} AS bigint) AS row_bytes FROM {name} WHERE {scope} {after}
+            "SELECT {key}, CAST({sizes} AS bigint) AS row_bytes FROM {name} WHERE {scope} {after}
             ORDER BY {key} LIMIT {PAGE_ROWS_MAX}"
         )
     }

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memory::change::RootKey;
+use memory::limits::HEAD_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::Screen;
 use state::transfer::ContentDigest;
@@ -31,7 +32,7 @@ use crate::root::Root;
 use crate::store::{Store, StoreSettings};
 
 /// The largest file that is copied, in bytes. A database takes larger ones only with difficulty, and no memory is near.
-const FILE_BYTES_MAX: usize = 64 << 20;
+const COPIED_FILE_BYTES_MAX: usize = 64 << 20;
 
 /// Most bytes of files that are in memory together, unless one file alone has more.
 const BATCH_BYTES_MAX: u64 = 8 << 20;
@@ -63,7 +64,7 @@ impl HostedRoot {
         &self.key.identity
     }
 
-    /// Counts the memories, their bytes, and the entries that are no memories. A generated index counts as a memory.
+    /// Counts the memories, their bytes, and the entries that are no memories.
     pub async fn count(&self) -> Result<HostedRootSize, StoreError> {
         let walk = self.walk().await?;
         let (files, bytes) = (walk.files_total, walk.bytes_total);
@@ -71,12 +72,28 @@ impl HostedRoot {
     }
 
     async fn walk(&self) -> Result<Walk, StoreError> {
-        let walk = self.backend.walk(None, Extent::ALL).await.map_err(|error| self.error(error))?;
+        let walk = self.backend.walk(None, Extent::ALL).await;
+        let mut walk = walk.map_err(|error| self.error(error))?;
         if walk.incomplete || walk.files_total > walk.files.len() {
             let source = io::Error::other("there are too many files");
             return Err(self.error(BackendError::Io { doing: "list all memories", source }));
         }
+        self.leave_out_index(&mut walk).await;
         Ok(walk)
+    }
+
+    /// Leaves out the generated index of a folder, which is made again.
+    async fn leave_out_index(&self, walk: &mut Walk) {
+        let is_index = |file: &WalkedFile| file.path.as_str() == MEMORY_LIST;
+        let Some(index) = walk.files.iter().position(is_index).filter(|_| self.is_folder) else {
+            return;
+        };
+        let read = self.backend.read(&walk.files[index].path, HEAD_BYTES_MAX).await;
+        if read.is_ok_and(|read| is_generated_list(&read.bytes)) {
+            let file = walk.files.remove(index);
+            walk.files_total -= 1;
+            walk.bytes_total -= file.stat.bytes;
+        }
     }
 
     fn error(&self, error: BackendError) -> StoreError {
@@ -111,17 +128,14 @@ impl HostedRoot {
             let paths: Vec<_> = batch.iter().map(|file| file.path.clone()).collect();
             let mut copied = Vec::with_capacity(paths.len());
             for (path, read) in
-                paths.iter().zip(self.backend.read_many(&paths, FILE_BYTES_MAX).await)
+                paths.iter().zip(self.backend.read_many(&paths, COPIED_FILE_BYTES_MAX).await)
             {
                 let read = read.map_err(|error| self.file_error(path, error))?;
                 if !read.is_whole() {
-                    let source = io::Error::other(format!("more than {FILE_BYTES_MAX} bytes"));
+                    let source =
+                        io::Error::other(format!("more than {COPIED_FILE_BYTES_MAX} bytes"));
                     let error = BackendError::Io { doing: "copy so large a file", source };
                     return Err(self.file_error(path, error));
-                }
-                if self.is_folder && path.as_str() == MEMORY_LIST && is_generated_list(&read.bytes)
-                {
-                    continue;
                 }
                 digest.add(
                     &[self.identity().as_bytes(), path.as_str().as_bytes(), &read.bytes].join(&0),

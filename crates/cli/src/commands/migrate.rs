@@ -11,7 +11,7 @@
 mod copy;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use engine::{BaseFolders, WorkspaceId};
@@ -58,9 +58,11 @@ pub(crate) async fn run(app: &App, args: &Migrate) -> Result<Status, Failure> {
     let database = open(address).await?;
     let done = match &route {
         Route::ToDatabase(home, _) => {
-            to_database(app, (home, args.dry_run), (&database, &owner)).await
+            Box::pin(to_database(app, (home, args.dry_run), (&database, &owner))).await
         }
-        Route::ToHome(_, home) => to_home(app, (&database, &owner), (home, args.dry_run)).await,
+        Route::ToHome(_, home) => {
+            Box::pin(to_home(app, (&database, &owner), (home, args.dry_run))).await
+        }
     };
     let ended = match done {
         Ok(report) => report.print(app, &database, &owner),
@@ -156,13 +158,12 @@ async fn to_database(
     complete(app, Arc::clone(&state) as _, home, &origin.roots().await?).await?;
     let mut import = database.begin_import(owner).await?;
     let copied = async {
-        let root = |identity: &str| {
-            HostedRoot::shared(identity, Arc::new(import.root(identity)))
-                .expect("the identity is one of a hosted root")
+        let pair = |from: HostedRoot| {
+            let backend = Arc::new(import.root(from.identity()));
+            let to = HostedRoot::shared(from.identity(), backend);
+            (from, to.expect("the identity is one of a hosted root"))
         };
-        let pairs: Vec<_> =
-            origin.roots().await?.into_iter().map(|from| (root(from.identity()), from)).collect();
-        let pairs: Vec<_> = pairs.into_iter().map(|(to, from)| (from, to)).collect();
+        let pairs: Vec<_> = origin.roots().await?.into_iter().map(pair).collect();
         let mut report = origin.count().await?;
         let progress = Progress::new(app, "copying", report.steps());
         let mut rows = origin.rows().await?;
@@ -178,7 +179,7 @@ async fn to_database(
     };
     match copied.await {
         Ok(report) => {
-            app.finish_write("finishing", import.finish()).await?;
+            Box::pin(app.finish_write("finishing", import.finish())).await?;
             state_close(&state).await;
             Ok(report)
         }
@@ -295,10 +296,19 @@ enum Origin<'o> {
 impl Origin<'_> {
     async fn rows(&self) -> Result<Box<dyn RowSource>, Failure> {
         match self {
-            Self::Home(home, state) => Ok(match state.snapshot(places(home)).await? {
-                Some(rows) => Box::new(rows),
-                None => Box::new(NoRows),
-            }),
+            Self::Home(home, state) => {
+                let rows = state.snapshot(places(home)).await?;
+                if state.last_repair().is_some() {
+                    // History may be gone, and a person has to know before it is left behind.
+                    let what = "the state database was damaged, and was repaired or set aside";
+                    return Err(Failure::new(MemoryErrorCode::StorageFailed, what)
+                        .help("nothing was copied; `lukasa doctor` says what is left, then run the command again"));
+                }
+                Ok(match rows {
+                    Some(rows) => Box::new(rows),
+                    None => Box::new(NoRows),
+                })
+            }
             Self::Owner(owner, _) => Ok(Box::new(owner.snapshot().await?)),
         }
     }
@@ -359,9 +369,7 @@ impl From<IncomingHomeError> for Failure {
             IncomingHomeError::Occupied(_) => Self::new(MemoryErrorCode::AlreadyExists, text).help(
                 "nothing was overwritten; name an empty folder with `--to HOME`, or move that away",
             ),
-            IncomingHomeError::Io { path, source } => {
-                Self::file("use", &PathBuf::from(path), &source)
-            }
+            IncomingHomeError::Io { path, source } => Self::file("use", &path, &source),
         }
     }
 }

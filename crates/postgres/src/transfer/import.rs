@@ -25,7 +25,7 @@ const LOCK: &str = "import";
 /// Begins the name of an owner until it is complete. No owner of a daemon has a space in its name.
 const PROVISIONAL: &str = "incoming ";
 /// Wait for the lock of an import, beyond the time limit of locks: the last holder may have been killed just now.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
+const IMPORT_WAIT: Duration = Duration::from_secs(2);
 /// The longest time between two looks whether the lock is free.
 const LOCK_POLL_MAX: Duration = Duration::from_millis(200);
 /// Rows of a table that are removed in one transaction.
@@ -58,9 +58,9 @@ pub struct OwnerImport {
     lease: HeldLease,
 }
 
-/// What an import is: its owner, and the fence under which it holds its lock.
+/// The owner of an import, and the fence under which the import holds its lock.
 #[derive(Clone, Copy, Debug)]
-struct Target {
+struct ImportTarget {
     owner: i64,
     fence: i64,
 }
@@ -79,7 +79,7 @@ impl Database {
         let provisional = provisional.as_str();
         if let Some(id) = self.read(OPERATION, call!(owner_id, provisional)).await? {
             let earlier = self.lock_import(id, &name).await?;
-            let target = Target { owner: id, fence: earlier.fence() };
+            let target = ImportTarget { owner: id, fence: earlier.fence() };
             self.remove_owner(target, provisional).await?;
         }
         let new = random_number();
@@ -92,13 +92,13 @@ impl Database {
 
     async fn lock_import(&self, owner: i64, name: &str) -> Result<HeldLease, ImportError> {
         let lease = Lease::new(self.clone(), owner, LOCK.to_owned());
-        let taken = lease.take(self.lease() + LOCK_WAIT, LOCK_POLL_MAX).await?;
+        let taken = lease.take(self.lease() + IMPORT_WAIT, LOCK_POLL_MAX).await?;
         taken.ok_or_else(|| ImportError::Running(name.to_owned()))
     }
 
     /// Removes an owner whose import did not end. The row of the owner goes last, so that a removal that is interrupted
     /// is continued.
-    async fn remove_owner(&self, target: Target, name: &str) -> Result<(), StateError> {
+    async fn remove_owner(&self, target: ImportTarget, name: &str) -> Result<(), StateError> {
         const OPERATION: &str = "remove an incomplete copy";
         for table in &self.read(OPERATION, call!(owner_tables)).await? {
             // The lock is needed until the end.
@@ -149,8 +149,8 @@ impl OwnerImport {
         self.database.remove_owner(self.target(), &name).await
     }
 
-    fn target(&self) -> Target {
-        Target { owner: self.owner, fence: self.lease.fence() }
+    fn target(&self) -> ImportTarget {
+        ImportTarget { owner: self.owner, fence: self.lease.fence() }
     }
 }
 
@@ -187,7 +187,7 @@ async fn add_owner(
 }
 
 /// Locks the owner for this transaction. Fails if the import lost its lock or was removed.
-async fn lock(connection: &mut PgConnection, target: Target) -> Result<(), CallError> {
+async fn lock(connection: &mut PgConnection, target: ImportTarget) -> Result<(), CallError> {
     let lock = sqlx::query("SELECT owner FROM counters WHERE owner = $1 FOR UPDATE");
     let found = rows(connection, lock.bind(target.owner)).await?;
     if found.is_empty() || !lease::is_held(connection, target.owner, (LOCK, target.fence)).await? {
@@ -198,7 +198,7 @@ async fn lock(connection: &mut PgConnection, target: Target) -> Result<(), CallE
 
 async fn remove_rows(
     connection: &mut PgConnection,
-    target: Target,
+    target: ImportTarget,
     table: &str,
 ) -> Result<u64, CallError> {
     if !lease::is_held(connection, target.owner, (LOCK, target.fence)).await? {
@@ -213,7 +213,7 @@ async fn remove_rows(
 
 async fn remove_owner(
     connection: &mut PgConnection,
-    target: Target,
+    target: ImportTarget,
     name: &str,
 ) -> Result<(), CallError> {
     let remove = sqlx::query("DELETE FROM owners WHERE id = $1 AND name = $2");
@@ -292,7 +292,7 @@ fn columns(table: &Table, rows: Vec<Row>) -> Vec<Values> {
 
 async fn insert(
     connection: &mut PgConnection,
-    target: Target,
+    target: ImportTarget,
     (table, columns): (&Table, &[Values]),
 ) -> Result<(), CallError> {
     lock(connection, target).await?;
@@ -316,7 +316,7 @@ async fn insert(
 
 async fn set_counters(
     connection: &mut PgConnection,
-    target: Target,
+    target: ImportTarget,
     counters: Counters,
 ) -> Result<(), CallError> {
     lock(connection, target).await?;
@@ -333,7 +333,7 @@ async fn set_counters(
 /// Gives the owner its name, in place of an owner that has nothing. Returns whether the name was free.
 async fn finish(
     connection: &mut PgConnection,
-    target: Target,
+    target: ImportTarget,
     name: &str,
 ) -> Result<bool, CallError> {
     // An earlier attempt whose answer was lost may have done it.

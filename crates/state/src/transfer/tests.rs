@@ -1,3 +1,5 @@
+//! Tests of the places in rows, of pages and of digests.
+
 use super::*;
 use crate::Fault;
 

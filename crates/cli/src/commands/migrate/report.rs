@@ -18,7 +18,7 @@ pub(super) enum Direction {
     ToHome,
 }
 
-/// How far a copy has come.
+/// The stage that a copy has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// Only counted.
@@ -29,7 +29,7 @@ enum Progress {
     Resumed,
 }
 
-/// What a copy has.
+/// The contents of a copy.
 #[derive(Debug)]
 pub(super) struct Report {
     direction: Direction,
