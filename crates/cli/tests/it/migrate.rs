@@ -208,7 +208,7 @@ async fn a_home_moves_to_a_database_and_back_with_everything() {
     assert_eq!(log.stdout.lines().count(), 2, "{}", log.shown());
     let host = ["view", "project/host.md", "--project-root", "host"];
     assert_eq!(run_at(&place, &fresh, &host).stdout, "- Kept on the machine\n");
-    let undo = run_at(&place, &fresh, &["undo", "4"]);
+    let undo = run_at(&place, &fresh, &["undo", "4", "-y"]);
     assert_eq!(undo.status, 0, "{}", undo.shown());
     assert_eq!(place.view("project/build.md"), "- Build with make\n");
     assert_eq!(server.query(DATABASE, "SELECT name FROM owners").unwrap(), "ann\n");
