@@ -12,6 +12,8 @@ mod agents;
 mod context;
 mod encoder;
 mod ls;
+#[cfg(feature = "cluster")]
+mod migrate;
 mod models;
 mod overview;
 mod pending;
@@ -28,6 +30,8 @@ pub(crate) use agents::{Hook, Install, Installation, Mcp, Uninstall};
 pub(crate) use context::{Context, Recall, Trust, TurnPhase};
 pub(crate) use encoder::{Encoder, EncoderAction};
 pub(crate) use ls::{Filter, Ls, Order};
+#[cfg(feature = "cluster")]
+pub(crate) use migrate::Migrate;
 pub(crate) use models::{ModelsArgs, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{PendingAction, PendingArgs, ProposalSelection};
@@ -189,6 +193,8 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Import(Import),
     Export(Export),
+    #[cfg(feature = "cluster")]
+    Migrate(Migrate),
     Ui(Ui),
     Serve(Serve),
     Service(Service),

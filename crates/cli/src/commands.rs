@@ -36,6 +36,8 @@ mod import;
 mod install;
 mod ls;
 pub(crate) mod mcp;
+#[cfg(feature = "cluster")]
+mod migrate;
 mod models;
 pub(crate) mod origin;
 pub(crate) mod pending;
@@ -91,6 +93,8 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         Command::Models(_) | Command::Runs(_) => Some(Feature::Models),
         #[cfg(feature = "child")]
         Command::Acp(_) => Some(Feature::Child),
+        #[cfg(feature = "cluster")]
+        Command::Migrate(_) => None,
         // Commands that show or change the setup, and servers, whose parts check their features themselves.
         Command::Trust(_)
         | Command::Status
@@ -181,6 +185,8 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,
         Command::Export(args) => export::run(app, &args).await,
+        #[cfg(feature = "cluster")]
+        Command::Migrate(args) => migrate::run(app, &args).await,
         Command::Ui(args) => ui::run(app, &args).await,
         Command::Serve(args) => serve::run(app, &args).await,
         Command::Service(args) => service::run(app, &args),

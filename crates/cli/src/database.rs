@@ -20,7 +20,7 @@ pub(crate) async fn open_with(
     let daemon = format!("process {} on {host}", std::process::id());
     let settings = DatabaseSettings { daemon, owner_limits, ..DatabaseSettings::default() };
     Database::open(address, settings).await.map_err(|error| match error {
-        OpenError::Address(error) => Failure::usage(format!("--database: {error}")),
+        OpenError::Address(error) => Failure::usage(error.to_string()),
         // The usual advice is about files.
         OpenError::State(error @ StateError::Newer { .. }) => {
             Failure::new(error.code(), error.to_string()).help("install a newer version of Lukasa")

@@ -307,6 +307,14 @@ impl Database {
         }
     }
 
+    /// Begins a transaction that reads the rows of one moment.
+    pub(crate) async fn begin_reading(
+        &self,
+    ) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        self.pool(Durability::Unsynced).begin_with(BEGIN).await
+    }
+
     fn pool(&self, durability: Durability) -> &PgPool {
         match durability {
             Durability::Synced => &self.0.synced,

@@ -32,8 +32,10 @@ mod row;
 mod size;
 mod tasks;
 mod tokens;
+mod transfer;
 
 pub use database::{Database, DatabaseSettings, InvalidAddress, OpenError, OwnerLimits};
 pub use owner::{OwnerState, UnfinishedLane};
 pub use root::RowBackend;
 pub use tokens::{InvalidOwnerName, OwnerName, TOKEN_PREFIX};
+pub use transfer::{ImportError, OwnerImport, OwnerSnapshot};

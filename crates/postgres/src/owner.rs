@@ -100,13 +100,13 @@ async fn find_or_add_owner(
 /// The state of one owner. It reads and writes no rows of other owners.
 #[derive(Clone, Debug)]
 pub struct OwnerState {
-    database: Database,
-    owner: i64,
+    pub(crate) database: Database,
+    pub(crate) owner: i64,
     size: Arc<MemorySize>,
 }
 
 impl OwnerState {
-    fn new(database: Database, owner: i64) -> Self {
+    pub(crate) fn new(database: Database, owner: i64) -> Self {
         Self { database, owner, size: Arc::default() }
     }
 

@@ -19,6 +19,7 @@ mod record;
 pub mod rows;
 mod sqlite;
 mod task;
+pub mod transfer;
 
 pub use copy::copy_database;
 pub use error::{Fault, FaultClass, StateError};
@@ -29,7 +30,7 @@ pub use record::{
     ChangeQuery, Head, LockHold, NewChange, NewFileChange, OpenChange, OpenFile, PathChange,
     PruneReport, Retention, Stats, UsageRow, UseEvent,
 };
-pub use sqlite::{SqliteState, StateRepair, set_aside_databases};
+pub use sqlite::{SqliteImport, SqliteSnapshot, SqliteState, StateRepair, set_aside_databases};
 pub use task::{
     Attempt, ConversationRow, DreamPreconditions, EnqueueResult, LastDream, ModelWorkRow, NewTask,
     OwnerFilter, QueueLimits, RunRow, SegmentRow, SessionRow, Status, TaskCount, TaskKind,

@@ -24,6 +24,7 @@ mod sessions;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod usage;
 
 use parking_lot::Mutex;
@@ -43,6 +44,7 @@ use tokio::sync::{MutexGuard, SemaphorePermit};
 
 pub use crate::sqlite::file::set_aside_databases;
 pub use crate::sqlite::repair::StateRepair;
+pub use crate::sqlite::transfer::{SqliteImport, SqliteSnapshot};
 
 use crate::HistoryStore;
 use crate::error::{Fault, StateError};

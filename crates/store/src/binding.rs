@@ -378,7 +378,7 @@ fn dedup_roots(mounts: Vec<MountSpec>) -> Vec<MountSpec> {
     mounts.into_iter().map(check).collect()
 }
 
-fn root_spec(identity: String, root_dir: RootDir, is_hosted: bool) -> RootSpec {
+pub(crate) fn root_spec(identity: String, root_dir: RootDir, is_hosted: bool) -> RootSpec {
     // A root that does not exist yet already has its final key. The existing part of its parent folders is
     // resolved, so that two paths to one folder have one key.
     // Folder names that a checkout controls are not resolved: a link to another root must not lead to that root's
@@ -406,7 +406,7 @@ pub fn resolve_links(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-fn global(folders: &BaseFolders) -> MountSpec {
+pub(crate) fn global(folders: &BaseFolders) -> MountSpec {
     let root_dir = RootDir::new(folders.data.clone(), &["memory"], Privacy::Private);
     MountSpec {
         mount: Mount::Scope(Scope::Global),
@@ -436,7 +436,7 @@ fn project(
 }
 
 /// Returns the root of a project whose memories are beside the global ones.
-fn project_on_host(identity: &str, folders: &BaseFolders) -> RootSpec {
+pub(crate) fn project_on_host(identity: &str, folders: &BaseFolders) -> RootSpec {
     let root_dir =
         RootDir::new(folders.data.clone(), &["projects", identity, "memory"], Privacy::Private);
     root_spec(format!("project:{identity}"), root_dir, true)

@@ -63,6 +63,8 @@ mod memory_list;
 
 mod workspace;
 
+mod hosted;
+
 mod checkout_record;
 
 mod watch;
@@ -92,6 +94,10 @@ pub use draft::{Draft, DraftEdit};
 pub use error::{StoreError, UndoConflict};
 pub use health::{Depth, Health, HealthFinding, HealthFindingKind, RepairReport, RootHealth};
 pub use history::{ChangeInOtherRoot, ChangesQuery, DryRun, FileDiff, UndoReport, UndoTarget};
+pub use hosted::{
+    HostedRoot, HostedRootSize, IncomingHome, IncomingHomeError, complete_interrupted_writes,
+    copy_files, digest_files,
+};
 pub use memories::{
     ChangedMemory, Listing, Memories, MemoriesVersion, MemoryEntry, MemoryText, MountState,
     SavedMemory, ScannedMemory,

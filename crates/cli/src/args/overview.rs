@@ -17,6 +17,14 @@ const SERVE: &[&str] = &["ui", "mcp", "acp", "serve", "service", "token", "event
 #[cfg(not(feature = "child"))]
 const SERVE: &[&str] = &["ui", "mcp", "serve", "service", "token", "events"];
 
+/// The commands that look after memories and state.
+#[cfg(feature = "cluster")]
+const CARE: &[&str] =
+    &["status", "features", "models", "runs", "doctor", "import", "export", "migrate", "workspace"];
+#[cfg(not(feature = "cluster"))]
+const CARE: &[&str] =
+    &["status", "features", "models", "runs", "doctor", "import", "export", "workspace"];
+
 /// The groups in reading order, each with its commands.
 const GROUPS: [(&str, &[&str]); 8] = [
     ("Read", &["ls", "view", "grep", "recall"]),
@@ -24,7 +32,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Remember", &["remember", "forget", "dream", "pending", "tasks"]),
     ("Context", &["context", "hot", "pin", "unpin", "save", "trust", "accept"]),
     ("History", &["log", "show", "diff", "undo"]),
-    ("Care", &["status", "features", "models", "runs", "doctor", "import", "export", "workspace"]),
+    ("Care", CARE),
     ("Serve", SERVE),
     (
         "Set up",

@@ -54,7 +54,12 @@ impl StepProgress {
 
     /// Counts one step.
     pub(crate) fn step(&mut self) {
-        self.bar.inc(1);
+        self.advance(1);
+    }
+
+    /// Counts several steps.
+    pub(crate) fn advance(&mut self, steps: usize) {
+        self.bar.inc(u64::try_from(steps).expect("a length fits 64 bits"));
         if !self.visible && self.bar.elapsed() >= PROGRESS_SILENCE_MAX {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.visible = true;

@@ -35,6 +35,8 @@ mod install;
 mod list;
 mod mcp_clients;
 mod mcp_process;
+#[cfg(feature = "cluster")]
+mod migrate;
 mod models;
 mod page;
 mod pending;

@@ -59,6 +59,7 @@ fn the_help_lists_the_commands() {
       doctor       Check the store and repair it
       import       Import memories from another product or a folder
       export       Export memories
+      migrate      Copy all memories and state of this machine to a PostgreSQL database, or back
       workspace    List or remove the workspaces of this machine
 
     Serve:
@@ -133,7 +134,7 @@ fn without_a_command_first_steps_are_shown() {
       Remember    remember  forget  dream  pending  tasks
       Context     context  hot  pin  unpin  save  trust  accept
       History     log  show  diff  undo
-      Care        status  features  models  runs  doctor  import  export  workspace
+      Care        status  features  models  runs  doctor  import  export  migrate  workspace
       Serve       ui  mcp  acp  serve  service  token  events
       Set up      install  uninstall  encoder  remote  hook  demo  completions  man  help
 

@@ -7,3 +7,4 @@ mod failures;
 mod roots;
 mod sharing;
 mod support;
+mod transfer;
