@@ -1,5 +1,6 @@
 //! Opening of the database that daemons share.
 
+use memory::error_code::MemoryErrorCode;
 use postgres::{Database, DatabaseSettings, OpenError, OwnerLimits};
 use state::StateError;
 
@@ -15,16 +16,31 @@ pub(crate) async fn open_with(
     address: &str,
     owner_limits: OwnerLimits,
 ) -> Result<Database, Failure> {
+    let settings = DatabaseSettings { owner_limits, ..settings() };
+    Database::open(address, settings).await.map_err(failure)
+}
+
+/// Opens the database at an address, and leaves its tables as they are: a command that only looks at them must not change them
+/// under the daemons.
+pub(crate) async fn open_unchanged(address: &str) -> Result<Database, Failure> {
+    Database::open_unchanged(address, settings()).await.map_err(failure)
+}
+
+fn settings() -> DatabaseSettings {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     let daemon = format!("process {} on {host}", std::process::id());
-    let settings = DatabaseSettings { daemon, owner_limits, ..DatabaseSettings::default() };
-    Database::open(address, settings).await.map_err(|error| match error {
+    DatabaseSettings { daemon, ..DatabaseSettings::default() }
+}
+
+fn failure(error: OpenError) -> Failure {
+    match error {
         OpenError::Address(error) => Failure::usage(error.to_string()),
         // The usual advice is about files.
         OpenError::State(error @ StateError::Newer { .. }) => {
             Failure::new(error.code(), error.to_string()).help("install a newer version of Lukasa")
         }
         OpenError::State(error) => error.into(),
-    })
+        OpenError::Outdated => Failure::new(MemoryErrorCode::StorageFailed, error.to_string()),
+    }
 }

@@ -26,7 +26,7 @@ use store::{
     MemoryEntry, ProjectFolder, RemoteFolder, Store, StoreError, StoreSettings, TrustedFolders,
     Unreviewed,
 };
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 
 use crate::config::Config;
 use crate::conversation::{Conversations, ReviewMode};
@@ -81,6 +81,8 @@ pub struct Storage {
     pub locks: Arc<dyn Locks>,
     /// The roots that belong to no checkout; `None` if they are folders of this host.
     pub roots: Option<Arc<dyn HostedRoots>>,
+    /// Permits for the tasks of all engines of this process that share them; `None` for no limit beside that of each engine.
+    pub process_slots: Option<Arc<Semaphore>>,
 }
 
 /// The opened engine. Cheap to clone; all clones share roots, caches and the state.
@@ -124,7 +126,7 @@ impl Engine {
     fn open_local(config: Config, state: SqliteState) -> Result<Self, EngineError> {
         let (state, locks) = (Arc::new(state), Arc::new(config.folders.clone()));
         let local = Some(Arc::clone(&state));
-        Self::open_on(config, Storage { state, locks, roots: None }, local)
+        Self::open_on(config, Storage { state, locks, roots: None, process_slots: None }, local)
     }
 
     /// Opens the engine on a database that other daemons use, too. Memories in checkouts stay
@@ -377,6 +379,7 @@ impl Engine {
             runner,
             feed,
             switches: self.switches.clone(),
+            process_slots: self.storage.process_slots.clone(),
         };
         Lanes::new(deps, settings)
     }

@@ -79,10 +79,10 @@ pub enum WorkspaceRemovalError {
 const ROOT: MemoryPath = MemoryPath::Root(Mount::Scope(Scope::Workspace));
 
 impl Engine {
-    /// Returns the workspaces of this host, in order of their ids.
+    /// Returns the workspaces of this host, or those with memories in the database, in order of their ids.
     pub async fn workspaces(&self) -> Result<Vec<HostWorkspace>, StoreError> {
         let mut found = Vec::new();
-        for id in self.folders.workspaces() {
+        for id in self.workspace_ids().await? {
             let memories = self.memories(&binding_of(&id), Caller::person("workspaces"));
             let listing = memories.list(Some(&ROOT)).await?;
             let checkout = self.folders.checkout_of(&id);
@@ -94,7 +94,16 @@ impl Engine {
                 id,
             });
         }
+        if self.storage.roots.is_some() {
+            // The row of a root stays when its memories were deleted.
+            found.retain(|workspace: &HostWorkspace| workspace.memories > 0);
+        }
         Ok(found)
+    }
+
+    async fn workspace_ids(&self) -> Result<Vec<WorkspaceId>, StoreError> {
+        let hosted = self.store.hosted_workspaces().await?;
+        Ok(hosted.unwrap_or_else(|| self.folders.workspaces()))
     }
 
     /// Deletes the memories of a workspace in one change by `caller`, and removes its folder.
@@ -111,7 +120,7 @@ impl Engine {
         caller: Caller,
         served: &[Workspace],
     ) -> Result<WorkspaceRemoval, WorkspaceRemovalError> {
-        if !self.folders.workspaces().contains(id) {
+        if !self.workspace_ids().await?.contains(id) {
             return Err(WorkspaceRemovalError::NotFound(id.clone()));
         }
         if self.has_unfinished_tasks(id, served).await? {

@@ -68,6 +68,20 @@ impl Lanes {
         drop(tokio::time::timeout(wait, until_idle).await);
     }
 
+    /// Forgets the lane of a workspace, unless it is working. Its tasks stay in the state.
+    pub fn forget(&self, workspace: &Workspace) {
+        let mut lanes = self.0.lanes.lock();
+        if lanes.get(&workspace.id).is_some_and(|lane| lane.state.lock().worker.is_none()) {
+            lanes.remove(&workspace.id);
+        }
+    }
+
+    /// Checks whether the lane of a workspace is working.
+    pub fn is_working(&self, workspace: &Workspace) -> bool {
+        let lanes = self.0.lanes.lock();
+        lanes.get(&workspace.id).is_some_and(|lane| lane.state.lock().worker.is_some())
+    }
+
     /// Checks whether no lane of this process is working.
     pub fn is_idle(&self) -> bool {
         self.0.is_idle()

@@ -97,6 +97,9 @@ pub enum OpenError {
     /// The database cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The tables are of an earlier version, or there are none.
+    #[error("the database has no tables of this version yet; `lukasa serve --database` makes them")]
+    Outdated,
 }
 
 /// A database that several daemons share. Clones share the connections.

@@ -53,15 +53,44 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Opens the database at an address, and changes nothing in it. Refuses tables of another version.
+    pub async fn open_unchanged(
+        address: &str,
+        settings: DatabaseSettings,
+    ) -> Result<Self, OpenError> {
+        let database = Self::new(address, settings)?;
+        if database.read(OPERATION, call!(has_tables)).await?
+            && database.read(OPERATION, call!(is_up_to_date)).await?
+        {
+            return Ok(database);
+        }
+        Err(OpenError::Outdated)
+    }
+}
+
+async fn has_tables(connection: &mut PgConnection) -> Result<bool, CallError> {
+    let exists = sqlx::query("SELECT to_regclass('schema_version') IS NOT NULL AS found");
+    Ok(single(&rows(connection, exists).await?, |row| row.flag("found"))?)
+}
+
+/// Checks whether the tables have the version of this program. Refuses a database of a later version.
 async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, CallError> {
     let version = sqlx::query("SELECT version FROM schema_version WHERE id = 1");
-    let version = single(&rows(connection, version).await?, |row| row.get::<i64>("version"))?;
-    Ok(usize::try_from(version) == Ok(STEPS.len()))
+    let found = single(&rows(connection, version).await?, |row| row.get::<i64>("version"))?;
+    let known = known_version();
+    if found > known {
+        return Err(Fault::Newer { found, known }.into());
+    }
+    Ok(found == known)
+}
+
+fn known_version() -> i64 {
+    i64::try_from(STEPS.len()).expect("steps are few")
 }
 
 async fn create(connection: &mut PgConnection) -> Result<(), CallError> {
-    let exists = sqlx::query("SELECT to_regclass('schema_version') IS NOT NULL AS found");
-    if single(&rows(connection, exists).await?, |row| row.flag("found"))? {
+    if has_tables(connection).await? {
         return Ok(());
     }
     let created = run(connection, sqlx::query(CREATE)).await;
@@ -85,7 +114,7 @@ async fn take_steps(connection: &mut PgConnection) -> Result<(), CallError> {
     let version = "SELECT version FROM schema_version WHERE id = 1 FOR UPDATE";
     let found = rows(connection, sqlx::query(version)).await?;
     let found = single(&found, |row| row.get::<i64>("version"))?;
-    let known = i64::try_from(STEPS.len()).expect("steps are few");
+    let known = known_version();
     if found > known {
         return Err(Fault::Newer { found, known }.into());
     }

@@ -15,10 +15,10 @@ use sqlx::PgConnection;
 use state::rows::{Columns, decode_rows, single, stored_count, stored_time};
 use state::{
     AddedProposals, Attempt, ChangeQuery, ConversationRow, DreamPreconditions, EnqueueResult, Head,
-    HeldLock, HistoryStore, LastDream, LockError, Locks, ModelWorkRow, NewChange, NewProposal,
-    NewTask, OpenChange, PathChange, ProposalQuery, ProposalRow, PruneReport, QueueLimits,
-    Retention, RunRow, SegmentRow, SessionRow, StateError, Stats, TaskCount, TaskOutcome,
-    TaskQuery, TaskRow, TaskStore, UsageRow, UseEvent,
+    HeldLock, HistoryStore, LANE_LOCK, LastDream, LockError, Locks, ModelWorkRow, NewChange,
+    NewProposal, NewTask, OpenChange, PathChange, ProposalQuery, ProposalRow, PruneReport,
+    QueueLimits, Retention, RunRow, SegmentRow, SessionRow, StateError, Stats, TaskCount,
+    TaskOutcome, TaskQuery, TaskRow, TaskStore, UsageRow, UseEvent,
 };
 
 use store::backend::{Backend, BackendError, HostedRoots};
@@ -29,7 +29,7 @@ use crate::database::{Database, Durability, call, random_number};
 use crate::history::prune::CONTENTS_DROPPED_AT_ONCE;
 use crate::history::{changes, check, prune, record, usage};
 use crate::lease::Lease;
-use crate::root::RowBackend;
+use crate::root::{RowBackend, backend_error};
 use crate::row::{rows, run, storable};
 use crate::size::MemorySize;
 use crate::tasks::{conversations, proposals, queue, sessions};
@@ -48,8 +48,11 @@ pub struct UnfinishedLane {
     pub workspace: String,
 }
 
+/// Begins the names of locks of work.
+const WORK_LOCK: &str = "work";
+
 impl Database {
-    /// Returns all queues of all owners with waiting or running tasks.
+    /// Returns the queues of all owners with waiting or running tasks that no daemon works on.
     pub async fn unfinished_lanes(&self) -> Result<Vec<UnfinishedLane>, StateError> {
         self.read("look for unfinished tasks", call!(unfinished_lanes)).await
     }
@@ -68,9 +71,11 @@ async fn unfinished_lanes(connection: &mut PgConnection) -> Result<Vec<Unfinishe
     let find = sqlx::query(
         "SELECT DISTINCT owners.name, tasks.workspace
         FROM tasks JOIN owners ON owners.id = tasks.owner
-        WHERE status IN ('queued', 'running')",
+        WHERE status IN ('queued', 'running') AND NOT EXISTS (
+            SELECT 1 FROM leases WHERE leases.owner = tasks.owner AND leases.name = $1 || tasks.workspace
+                AND holder IS NOT NULL AND until >= clock_timestamp())",
     );
-    let found = rows(connection, find).await?;
+    let found = rows(connection, find.bind(format!("{WORK_LOCK} {LANE_LOCK}"))).await?;
     Ok(decode_rows("tasks", &found, |row| {
         Ok(UnfinishedLane { owner: row.get("name")?, workspace: row.get("workspace")? })
     }))
@@ -168,6 +173,10 @@ impl HostedRoots for OwnerState {
         Arc::new(Self::root(self, place))
     }
 
+    async fn places(&self) -> Result<Vec<String>, BackendError> {
+        Self::places(self).await.map_err(|error| backend_error("list roots", error))
+    }
+
     async fn check_growth(&self, bytes: u64) -> Result<(), BackendError> {
         match self.database.owner_limits().memory_bytes {
             Some(max) => self.size.check(&self.database, self.owner, (bytes, max)).await,
@@ -179,7 +188,8 @@ impl HostedRoots for OwnerState {
 #[async_trait]
 impl Locks for OwnerState {
     async fn acquire(&self, name: &str) -> Result<Box<dyn HeldLock>, LockError> {
-        let lease = Lease::new(self.database.clone(), self.owner, format!("work {name}"));
+        let name = format!("{WORK_LOCK} {name}");
+        let lease = Lease::new(self.database.clone(), self.owner, name);
         loop {
             if let Some(held) = lease.take(WORK_WAIT, WORK_POLL_MAX).await? {
                 return Ok(Box::new(held));

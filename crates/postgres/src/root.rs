@@ -103,11 +103,18 @@ impl RowBackend {
 
     fn error(&self, doing: &'static str, error: StateError) -> BackendError {
         match error {
-            StateError::Unreachable { .. } => BackendError::StateUnreachable(error.to_string()),
-            StateError::Full { .. } => BackendError::Full(io::Error::other(error)),
             StateError::Busy { .. } => BackendError::Locked(self.0.database.lease()),
-            error => BackendError::Io { doing, source: io::Error::other(error) },
+            error => backend_error(doing, error),
         }
+    }
+}
+
+/// Returns the failure of an operation on memories.
+pub(crate) fn backend_error(doing: &'static str, error: StateError) -> BackendError {
+    match error {
+        StateError::Unreachable { .. } => BackendError::StateUnreachable(error.to_string()),
+        StateError::Full { .. } => BackendError::Full(io::Error::other(error)),
+        error => BackendError::Io { doing, source: io::Error::other(error) },
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::call_error::CallError;
 use crate::database::{Database, call};
+use crate::root::backend_error;
 use crate::row::rows;
 
 /// Time for which the size of an owner's memories is not looked up again.
@@ -35,15 +36,7 @@ impl MemorySize {
             Some((size, at)) if at.elapsed() < SIZE_AGE_MAX => size,
             _ => {
                 let size = database.read("add up the memories", call!(memory_bytes, owner)).await;
-                let size = size.map_err(|error| match error {
-                    StateError::Unreachable { .. } => {
-                        BackendError::StateUnreachable(error.to_string())
-                    }
-                    error => BackendError::Io {
-                        doing: "add up the memories",
-                        source: io::Error::other(error),
-                    },
-                })?;
+                let size = size.map_err(|error| backend_error("add up the memories", error))?;
                 *known = Some((size, Instant::now()));
                 size
             }

@@ -20,7 +20,7 @@ use crate::row::{rows, storable};
 
 /// Tables whose rows are none of an owner's memories: its numbers, locks and marks of roots.
 const BOOKKEEPING: [&str; 4] = ["counters", "leases", "roots", "completed_changes"];
-/// The table of tokens. They stay with the name of their owner, whoever it becomes.
+/// The table of tokens. They belong to the name of an owner, also when another owner gets it.
 const TOKENS: &str = "tokens";
 
 impl Database {

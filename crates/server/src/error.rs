@@ -60,6 +60,11 @@ impl ErrorResponse {
         self
     }
 
+    /// Returns the code of the error.
+    pub(crate) fn code(&self) -> ErrorCode {
+        self.0.body.code
+    }
+
     /// Replaces the message of the code.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.body.error = message.into();

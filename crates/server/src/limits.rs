@@ -93,9 +93,14 @@ pub(crate) const MCP_PARENT_INTERVAL: Duration = Duration::from_secs(2);
 pub(crate) const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
 /// The most workspaces that are open at a time for one owner of a daemon with a database. Each has an event feed and a queue.
-pub(crate) const WORKSPACES_OPEN_MAX: usize = 1_000;
+/// Beyond it, the one that was idle longest is closed.
+pub(crate) const WORKSPACES_OPEN_MAX: usize = 512;
 
-/// The most owners that are open at a time in a daemon with a database. Each has an engine with its caches.
+/// The most queues that a daemon opens in one look, because no daemon runs their tasks.
+pub(crate) const LANES_ADOPTED_MAX: usize = 32;
+
+/// The most owners that are open at a time in a daemon with a database. Each has an engine with its caches. Beyond it, the one that
+/// was idle longest is closed.
 pub(crate) const OWNERS_OPEN_MAX: usize = 1_000;
 
 /// The time without a request after which an idle owner is closed.
@@ -109,6 +114,9 @@ pub(crate) const OWNER_TOKEN_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// The most tokens of owners that are cached.
 pub(crate) const OWNER_TOKENS_CACHED_MAX: usize = 10_000;
+
+/// The longest wait for a lookup to begin.
+pub(crate) const TOKEN_LOOKUP_WAIT: Duration = Duration::from_secs(2);
 
 /// The most tokens that are looked up in the database at the same time.
 pub(crate) const TOKEN_LOOKUPS_MAX: usize = 8;

@@ -24,7 +24,7 @@ pub mod transfer;
 pub use copy::copy_database;
 pub use error::{Fault, FaultClass, StateError};
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
-pub use locks::{HeldLock, LockError, Locks};
+pub use locks::{HeldLock, LANE_LOCK, LockError, Locks};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
     ChangeQuery, Head, LockHold, NewChange, NewFileChange, OpenChange, OpenFile, PathChange,

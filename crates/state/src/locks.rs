@@ -8,6 +8,9 @@ use memory::error_code::MemoryErrorCode;
 use crate::error::StateError;
 use crate::file_lock::{FileLockError, FileLockGuard};
 
+/// Begins the name of the lock of a lane; the id of the workspace follows.
+pub const LANE_LOCK: &str = "lane-";
+
 /// Locks by name, each of which one process holds at a time. A process that dies loses its locks.
 #[async_trait]
 pub trait Locks: Debug + Send + Sync {

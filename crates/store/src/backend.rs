@@ -503,6 +503,9 @@ pub trait HostedRoots: Debug + Send + Sync {
     /// Returns the root at a place.
     fn root(&self, place: &str) -> Arc<dyn Backend>;
 
+    /// Returns the places of all roots that were ever written to, in byte order.
+    async fn places(&self) -> Result<Vec<String>, BackendError>;
+
     /// Checks whether the memories may grow by this number of bytes; [`BackendError::Full`] if they may not. Asked
     /// before a change is recorded, and never for one that is being completed.
     async fn check_growth(&self, bytes: u64) -> Result<(), BackendError>;

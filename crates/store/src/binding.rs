@@ -304,6 +304,14 @@ pub fn folder_slug(folder: &Path, otherwise: &str) -> String {
     if slug.is_empty() { otherwise.to_owned() } else { slug.to_owned() }
 }
 
+/// Begins the identity of the memories of a workspace; its id follows.
+const WORKSPACE_IDENTITY: &str = "workspace:";
+
+/// Returns the workspace whose memories have an identity, if it is one of a workspace.
+pub(crate) fn workspace_of_identity(identity: &str) -> Option<WorkspaceId> {
+    identity.strip_prefix(WORKSPACE_IDENTITY)?.parse().ok()
+}
+
 /// Returns twelve hex digits of the digest of a path.
 pub(crate) fn digest(path: &Path) -> String {
     Revision::digest(path.as_os_str().as_encoded_bytes()).to_string().chars().take(12).collect()
@@ -494,7 +502,7 @@ fn workspace(
     let root_dir = RootDir::new(folders.state.clone(), &names, Privacy::Private);
     let checkout = recorded_checkout
         .map(|checkout| CheckoutRecord::new(folders.workspace(&id), checkout.root.clone()));
-    let root = root_spec(format!("workspace:{id}"), root_dir, true);
+    let root = root_spec(format!("{WORKSPACE_IDENTITY}{id}"), root_dir, true);
     MountSpec { mount, root: Ok(RootSpec { checkout, ..root }) }
 }
 

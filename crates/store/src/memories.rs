@@ -24,7 +24,9 @@ use memory::usage::Usage;
 use crate::backend::local::LocalBackend;
 use crate::backend::remote::{ConnectError, KnownPlace, RemoteBackend, RemoteContext};
 use crate::backend::{Backend, Freshness, ListVersion, Stamp};
-use crate::binding::{Binding, RootFiles, RootSpec, remote_place};
+use crate::binding::{
+    Binding, RootFiles, RootSpec, WorkspaceId, remote_place, workspace_of_identity,
+};
 use crate::caller::Caller;
 use crate::context_files::RemoteProjectFiles;
 use crate::error::StoreError;
@@ -200,6 +202,16 @@ impl Store {
             Arc::new(root.with_checkout_record(spec.checkout))
         });
         Arc::clone(root)
+    }
+
+    /// Returns the workspaces with rows in the database, in order of their ids; `None` if workspaces are folders.
+    pub async fn hosted_workspaces(&self) -> Result<Option<Vec<WorkspaceId>>, StoreError> {
+        let Some(hosted) = &self.settings.hosted else { return Ok(None) };
+        let to_error = StoreError::backend_error(Mount::Scope(Scope::Workspace));
+        // The place of such a root is its identity.
+        let places = hosted.places().await.map_err(to_error)?;
+        let ids = places.iter().filter_map(|place| workspace_of_identity(place)).collect();
+        Ok(Some(ids))
     }
 
     /// Forgets the identity of the folder at an address, so that another one is accepted there. Returns whether it had

@@ -192,6 +192,7 @@ fn rules(app: &App, guard: &HttpAccess) -> Result<(GuardConfig, Option<PathBuf>)
         hosts,
         origins: guard.origins.iter().map(origin).collect::<Result<_, _>>()?,
         token: BearerToken::new(&token).map_err(|error| Failure::usage(error.to_string()))?,
+        behind_proxy: guard.behind_proxy,
         requests_per_second_max: guard.rate_limit,
     };
     Ok((rules, file))

@@ -39,6 +39,7 @@ fn print(app: &App) -> Result<Status, Failure> {
 mod in_database {
     use std::time::Duration;
 
+    use memory::error_code::MemoryErrorCode;
     use memory::owner::{StoredToken, TokenOptions};
     use postgres::{Database, OwnerName};
     use serde_json::json;
@@ -58,7 +59,7 @@ mod in_database {
             | TokenAction::List { database, .. }
             | TokenAction::Revoke { database, .. } => &database.database,
         };
-        let database = database::open(address).await?;
+        let database = database::open_unchanged(address).await?;
         let done = match action {
             TokenAction::Create { owner, role, note, days, .. } => {
                 let day = Duration::from_hours(HOURS_A_DAY);
@@ -123,7 +124,8 @@ mod in_database {
             return Ok(Status::Done);
         }
         if tokens.is_empty() {
-            app.output.note("there are no tokens; `lukasa token create` creates one");
+            let of = owner.map(|owner| format!(" of {owner}")).unwrap_or_default();
+            app.output.note(&format!("there are no tokens{of}; `lukasa token create` creates one"));
             return Ok(Status::Done);
         }
         let (now, style) = (now(), app.output.style);
@@ -156,7 +158,8 @@ mod in_database {
 
     async fn revoke(app: &App, database: &Database, id: &str) -> Result<Status, Failure> {
         if !database.revoke_token(None, id).await? {
-            return Err(Failure::usage(format!("there is no token `{id}`"))
+            let unknown = format!("there is no token `{id}`");
+            return Err(Failure::new(MemoryErrorCode::NotFound, unknown)
                 .help("`lukasa token list` shows their ids"));
         }
         if app.output.json {

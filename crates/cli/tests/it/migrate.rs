@@ -366,7 +366,7 @@ fn what_has_memories_is_not_overwritten_and_other_mistakes_are_named() {
     check(&place, &["--from", "a", "--to", "b"], 2, "invalid_arguments", "homes");
     check(&place, &["--from", &address, "--to", &address], 2, "invalid_arguments", "pg_dump");
     check(&place, &["--to", "elsewhere"], 2, "invalid_arguments", "LUKASA_DATABASE");
-    check(&place, &["--to", &address, "--owner", "a b"], 2, "invalid_arguments", "--owner");
+    check(&place, &["--to", &address, "--owner", "a\nb"], 2, "invalid_arguments", "--owner");
     check(&empty, &["--to", &address], 1, "not_found", "no memories");
     check(&place, &["--from", "nowhere", "--to", &address], 1, "not_found", "nowhere");
     check(&empty, &["--from", &address], 1, "not_found", "default");

@@ -110,6 +110,11 @@ impl Feeds {
         }
     }
 
+    /// Returns the number of subscribers of the streams of a workspace.
+    pub fn readers_of(&self, workspace: &str) -> usize {
+        self.workspace_feed(workspace).map_or(0, |feed| feed.readers())
+    }
+
     /// Returns the number of subscribers of all streams.
     pub fn readers(&self) -> usize {
         self.open_feeds(None).iter().map(|feed| feed.readers()).sum()

@@ -21,9 +21,9 @@ use memory::limits::{
 };
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{LockError, Locks, QueueLimits, StateError, TaskStore};
+use state::{LANE_LOCK, LockError, Locks, QueueLimits, StateError, TaskStore};
 use store::{BaseFolders, Binding, CallContext, Caller, Draft, Memories, OutsideReadFlag, Store};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -54,6 +54,8 @@ pub struct LaneDeps {
     pub feed: Arc<dyn Feed>,
     /// The switches that say which features are on.
     pub switches: FeatureSwitches,
+    /// Permits for the tasks of all engines of this process that share them; `None` for no limit beside that of the lanes.
+    pub process_slots: Option<Arc<Semaphore>>,
 }
 
 /// The settings of lanes, with their defaults.
@@ -257,7 +259,7 @@ impl LanesInner {
         let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
             Arc::new(Lane {
                 id: workspace.id.clone(),
-                lock_name: format!("lane-{}", workspace.id),
+                lock_name: format!("{LANE_LOCK}{}", workspace.id),
                 state: Mutex::new(LaneState {
                     workspace: workspace.clone(),
                     worker: None,
@@ -285,6 +287,19 @@ impl LanesInner {
         self.settings.reviews
             && self.has_feature(workspace, Feature::Review)
             && !workspace.binding.read_only
+    }
+
+    /// Acquires the permits for a task: one of these lanes, then one of the process. In this order, because an engine with many
+    /// lanes must not fill the queue for those of the process. Both are closed never.
+    pub(super) async fn acquire_slots(
+        &self,
+    ) -> (Option<SemaphorePermit<'_>>, Option<SemaphorePermit<'_>>) {
+        let own = self.slots.acquire().await.ok();
+        let of_process = match &self.deps.process_slots {
+            Some(slots) => slots.acquire().await.ok(),
+            None => None,
+        };
+        (own, of_process)
     }
 
     pub(super) fn is_idle(&self) -> bool {

@@ -145,10 +145,10 @@ impl LanesInner {
         loop {
             // Reset before the queue is read, so that a task queued later sets it again.
             lane.state.lock().has_new_work = false;
-            let slot = tokio::select! {
+            let slots = tokio::select! {
                 biased;
                 () = self.draining.cancelled() => return Ok(()),
-                slot = self.slots.acquire() => slot,
+                slots = self.acquire_slots() => slots,
             };
             if !guard.is_current() {
                 return Err(LaneError::LockLost);
@@ -170,7 +170,7 @@ impl LanesInner {
                 state.failed_attempts.entry(row.id.clone()).or_default().insert(row.attempts);
                 return Err(error);
             }
-            drop(slot);
+            drop(slots);
         }
         self.publish_ends_of_others(lane).await
     }

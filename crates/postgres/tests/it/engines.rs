@@ -41,6 +41,7 @@ impl Daemon {
             state: Arc::clone(&owner) as _,
             locks: Arc::clone(&owner) as _,
             roots: Some(owner),
+            process_slots: None,
         };
         let engine = Engine::open_shared(Config::new(folders), storage).unwrap();
         Self { engine, _home: home }

@@ -65,7 +65,9 @@ fn value(table: &'static str, name: &'static str, kind: ColumnKind) -> BoxedStra
         prop::sample::select(texts).prop_map(|text| Value::Text(text.to_owned())).boxed()
     };
     match (table, name) {
-        (_, "identity") => text(&["global", "workspace:a", "workspace:b", "project:x", "flat:y"]),
+        (_, "identity" | "folder_identity") => {
+            text(&["global", "workspace:a", "workspace:b", "project:x", "flat:y"])
+        }
         ("tasks", "status") => text(&["queued", "completed", "failed"]),
         ("proposals", "status") => text(&["waiting", "accepted", "rejected"]),
         (_, "roots") => text(&[
@@ -119,7 +121,8 @@ fn row(table: &'static Table) -> BoxedStrategy<Row> {
 /// Sets the place of a row to one that its identity can have.
 fn with_place(table: &Table, mut row: Row) -> Row {
     let index = |name: &str| table.columns.iter().position(|column| column.name == name);
-    if let (Some(identity), Some(place)) = (index("identity"), index("place")) {
+    for names in [("identity", "place"), ("folder_identity", "folder_place")] {
+        let (Some(identity), Some(place)) = (index(names.0), index(names.1)) else { continue };
         let Value::Text(identity) = row[identity].clone() else { return row };
         let is_hosted = !identity.starts_with("project") && !identity.starts_with("flat");
         let stays = matches!(&row[place], Value::Text(text) if text.len() > 6);

@@ -55,6 +55,8 @@ pub struct GuardConfig {
     pub origins: Vec<Origin>,
     /// The token that a request must carry.
     pub token: BearerToken,
+    /// Whether a TLS proxy is in front, so that the page of this daemon may have an `https` origin.
+    pub behind_proxy: bool,
     /// The most requests per second of one client; `None` for no limit.
     pub requests_per_second_max: Option<std::num::NonZeroU32>,
 }
@@ -121,7 +123,8 @@ impl RequestGuard {
         if !self.config.hosts.allow(request.uri(), headers) {
             return Err(ErrorCode::HostNotAllowed.into());
         }
-        let is_own = self.logins.is_some() && origin::is_own(request.uri(), headers);
+        let is_own = self.logins.is_some()
+            && origin::is_own(request.uri(), headers, self.config.behind_proxy);
         if !is_own && !origin::allows(&self.config.origins, headers) {
             return Err(ErrorCode::OriginNotAllowed.into());
         }
@@ -134,7 +137,10 @@ impl RequestGuard {
             return Ok(TokenNeed::Known);
         }
         match (token::presented_token(headers), &self.owner_tokens) {
-            (Some(token), Some(_)) => Ok(TokenNeed::Unknown(token.to_owned())),
+            (Some(token), Some(_)) => Ok(TokenNeed::Unknown {
+                token: token.to_owned(),
+                is_current: is_about_tokens(request.uri().path()),
+            }),
             _ => Err(unauthorized()),
         }
     }
@@ -144,9 +150,9 @@ impl RequestGuard {
         match (need, &self.owner_tokens) {
             (TokenNeed::NoToken, _) => Ok(RequestOwner::Anonymous),
             (TokenNeed::Known, _) => Ok(RequestOwner::Operator),
-            (TokenNeed::Unknown(_), None) => Err(unauthorized()),
-            (TokenNeed::Unknown(token), Some(tokens)) => {
-                let rights = tokens.rights(&token).await?;
+            (TokenNeed::Unknown { .. }, None) => Err(unauthorized()),
+            (TokenNeed::Unknown { token, is_current }, Some(tokens)) => {
+                let rights = tokens.rights(&token, is_current).await?;
                 rights.map(RequestOwner::Owner).ok_or_else(unauthorized)
             }
         }
@@ -167,11 +173,12 @@ impl RequestGuard {
         })
     }
 
-    /// Checks whether a request carries the token of a logged-in browser. Such a token creates no tickets, so a login
-    /// cannot be passed on.
+    /// Checks whether a request carries the token of a logged-in browser. Such a token creates neither tickets nor tokens, so a
+    /// login cannot be passed on.
     fn is_logged_in(&self, request: &Request) -> bool {
+        let path = request.uri().path();
         let token = token::presented_token(request.headers())
-            .filter(|_| request.uri().path() != TICKET_PATH);
+            .filter(|_| path != TICKET_PATH && !is_about_tokens(path));
         self.logins.as_ref().zip(token).is_some_and(|(logins, token)| logins.is_valid(token))
     }
 }
@@ -184,7 +191,16 @@ enum TokenNeed {
     /// The daemon's own token, or that of a logged-in browser.
     Known,
     /// A token that only the directory may know.
-    Unknown(String),
+    Unknown {
+        token: String,
+        /// Whether the cache must not answer.
+        is_current: bool,
+    },
+}
+
+/// Checks whether a path is that of the tokens. A token that was revoked must create no other one.
+fn is_about_tokens(path: &str) -> bool {
+    path.starts_with("/v1/tokens")
 }
 
 fn unauthorized() -> ErrorResponse {

@@ -10,6 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::future::join_all;
 use memory::access::AgentClass;
 use memory::limits::{DRAIN_WAIT, HTTP_SHUTDOWN_WAIT};
 use memory::owner::{OwnerSize, Role, TokenRights};
@@ -27,7 +28,7 @@ use super::owner_directory::{
 use super::routes::{RequiredFeatures, RequiredRight, required_right};
 use super::served_workspaces::{ServedWorkspaces, WorkspaceSet};
 use crate::error::ErrorResponse;
-use crate::limits::{OWNER_IDLE_MAX, OWNERS_CHECK_INTERVAL, OWNERS_OPEN_MAX};
+use crate::limits::{LANES_ADOPTED_MAX, OWNER_IDLE_MAX, OWNERS_CHECK_INTERVAL, OWNERS_OPEN_MAX};
 
 /// The caller of a request. The request guard adds it to the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +45,14 @@ impl RequestOwner {
     /// Checks whether the caller has a right; the error is the answer.
     fn check(&self, right: RequiredRight) -> Result<(), ErrorResponse> {
         let missing: &str = match (self, right) {
-            (Self::Anonymous | Self::Operator, _) => return Ok(()),
+            (Self::Operator, _) | (Self::Anonymous, RequiredRight::Role(Role::Read)) => {
+                return Ok(());
+            }
             (Self::Owner(rights), RequiredRight::Role(role)) if rights.role >= role => {
                 return Ok(());
             }
-            (Self::Owner(_), RequiredRight::Role(role)) => role.into(),
-            (Self::Owner(_), RequiredRight::Operator) => "operator",
+            (_, RequiredRight::Role(role)) => role.into(),
+            (_, RequiredRight::Operator) => "operator",
         };
         let body = ErrorBody::new(ErrorCode::InsufficientRole).with_fact("requiredRole", missing);
         Err(body.into())
@@ -77,7 +80,15 @@ struct OtherOwners {
     directory: Arc<dyn OwnerDirectory>,
     /// The name of the daemon's own owner.
     own_name: String,
-    open: Mutex<HashMap<String, Arc<OwnerSlot>>>,
+    open: Mutex<OpenOwners>,
+}
+
+/// The table of open owners.
+#[derive(Debug, Default)]
+struct OpenOwners {
+    slots: HashMap<String, Arc<OwnerSlot>>,
+    /// Whether the daemon shuts down, so that no owner is opened any more.
+    is_closing: bool,
 }
 
 impl Owners {
@@ -99,52 +110,56 @@ impl Owners {
     async fn state_of(&self, caller: &RequestOwner) -> Result<SharedState, ErrorResponse> {
         match (caller, &self.others) {
             (RequestOwner::Owner(rights), Some(others)) => {
-                others.state(&rights.owner, &self.own).await
+                others.state(&rights.owner, &self.own, Use::Request).await
             }
             _ => Ok(Arc::clone(&self.own)),
         }
     }
 
     /// Does the work of the directory until `stop` is cancelled: closes owners that are idle, and opens those whose tasks no
-    /// daemon seems to run.
+    /// daemon runs.
     pub(super) async fn maintain(&self, stop: &CancellationToken) {
         let Some(others) = &self.others else { return };
-        let mut ticks = interval(OWNERS_CHECK_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut waiting = BTreeSet::new();
-        while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-            others.close_idle().await;
-            waiting = others.adopt(waiting, &self.own).await;
-        }
+        let looking = async {
+            let mut ticks = interval(OWNERS_CHECK_INTERVAL);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut waiting = BTreeSet::new();
+            loop {
+                ticks.tick().await;
+                others.close_idle().await;
+                waiting = others.adopt(waiting, &self.own).await;
+            }
+        };
+        stop.run_until_cancelled(looking).await;
     }
 
     /// Returns the sizes of all open owners; empty without a directory.
     pub(super) async fn sizes(&self) -> Result<Vec<OwnerSize>, ErrorResponse> {
         let Some(others) = &self.others else { return Ok(Vec::new()) };
         let mut names = vec![others.own_name.clone()];
-        names.extend(others.open.lock().keys().cloned());
+        names.extend(others.open.lock().slots.keys().cloned());
         Ok(others.directory.sizes(&names).await?)
     }
 
-    /// Takes no more tasks of any owner, and gives running ones some time to end.
+    /// Opens no more owners, takes no more tasks of any owner, and gives running ones some time to end.
     pub(super) async fn drain(&self) {
+        if let Some(others) = &self.others {
+            others.open.lock().is_closing = true;
+        }
         let states = self.open_states();
-        let draining = states.iter().map(|state| state.serving.lanes.drain(DRAIN_WAIT));
-        futures_util::future::join_all(draining).await;
+        join_all(states.iter().map(|state| state.serving.lanes.drain(DRAIN_WAIT))).await;
     }
 
     /// Ends all streams, after the running MCP calls were answered.
     pub(super) async fn end_streams(&self) {
         let states = self.open_states();
-        let ending = states.iter().map(|state| state.end_streams());
-        futures_util::future::join_all(ending).await;
+        join_all(states.iter().map(|state| state.end_streams())).await;
     }
 
     /// Writes what is not written yet, and closes the engines of other owners. No request may arrive any more.
     pub(super) async fn close(&self) {
         let states = self.open_states();
-        let flushing = states.iter().map(|state| state.flush_conversations());
-        futures_util::future::join_all(flushing).await;
+        join_all(states.iter().map(|state| state.flush_conversations())).await;
         for slot in self.open_slots() {
             if let Some((_, resources)) = slot.open.get() {
                 resources.close().await;
@@ -153,8 +168,8 @@ impl Owners {
     }
 
     fn open_slots(&self) -> Vec<Arc<OwnerSlot>> {
-        let others = self.others.as_ref();
-        others.map(|others| others.open.lock().values().cloned().collect()).unwrap_or_default()
+        let Some(others) = &self.others else { return Vec::new() };
+        others.open.lock().slots.values().cloned().collect()
     }
 
     /// Returns the states of all open owners.
@@ -165,25 +180,97 @@ impl Owners {
     }
 }
 
+/// The reason why an owner is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// A request: the owner stays open for a while.
+    Request,
+    /// Tasks that no daemon runs.
+    Adoption,
+}
+
+impl OwnerSlot {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { open: OnceCell::new(), last_used: Mutex::new(Instant::now()) })
+    }
+
+    /// Checks whether the owner does nothing, and no request uses it. The table has one reference to the slot.
+    fn is_idle(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1
+            && self
+                .open
+                .get()
+                .is_none_or(|(state, _)| Arc::strong_count(state) == 1 && state.is_idle())
+    }
+
+    /// Ends the services of the owner.
+    async fn close(&self) {
+        let Some((state, resources)) = self.open.get() else { return };
+        state.serving.lanes.drain(DRAIN_WAIT).await;
+        state.end_streams().await;
+        state.flush_conversations().await;
+        resources.close().await;
+    }
+}
+
+impl OpenOwners {
+    /// Removes the owner that was idle longest.
+    fn remove_idlest(&mut self) -> Option<Arc<OwnerSlot>> {
+        let idle = self.slots.iter().filter(|(_, slot)| slot.is_idle());
+        let (name, _) = idle.min_by_key(|(_, slot)| *slot.last_used.lock())?;
+        let name = name.clone();
+        self.slots.remove(&name)
+    }
+}
+
 impl OtherOwners {
     /// Returns the state of an owner; opens it if it is not open.
-    async fn state(&self, name: &str, own: &SharedState) -> Result<SharedState, ErrorResponse> {
+    async fn state(
+        &self,
+        name: &str,
+        own: &SharedState,
+        used_for: Use,
+    ) -> Result<SharedState, ErrorResponse> {
         if name == self.own_name {
             return Ok(Arc::clone(own));
         }
-        let slot = {
-            let mut open = self.open.lock();
-            if !open.contains_key(name) && open.len() >= OWNERS_OPEN_MAX {
-                return Err(ErrorResponse::from(ErrorCode::Overloaded).retry_after(1));
-            }
-            let slot = open.entry(name.to_owned()).or_insert_with(|| {
-                Arc::new(OwnerSlot { open: OnceCell::new(), last_used: Mutex::new(Instant::now()) })
-            });
-            *slot.last_used.lock() = Instant::now();
-            Arc::clone(slot)
-        };
+        let (slot, evicted) = self.slot(name, used_for)?;
+        if let Some(evicted) = evicted {
+            // In the background, since the caller does not need its end.
+            tokio::spawn(async move { evicted.close().await });
+        }
         let open = slot.open.get_or_try_init(|| self.open_state(name, own)).await;
         Ok(Arc::clone(&open?.0))
+    }
+
+    /// Returns the slot of an owner, and one that was removed from the table to make room for it.
+    fn slot(
+        &self,
+        name: &str,
+        used_for: Use,
+    ) -> Result<(Arc<OwnerSlot>, Option<Arc<OwnerSlot>>), ErrorResponse> {
+        let mut open = self.open.lock();
+        if let Some(slot) = open.slots.get(name) {
+            if used_for == Use::Request {
+                *slot.last_used.lock() = Instant::now();
+            }
+            return Ok((Arc::clone(slot), None));
+        }
+        if open.is_closing {
+            return Err(ErrorCode::WorkspaceDraining.into());
+        }
+        let mut evicted = None;
+        if open.slots.len() >= OWNERS_OPEN_MAX {
+            evicted = open.remove_idlest();
+            if evicted.is_none() {
+                let message = format!("{OWNERS_OPEN_MAX} owners are in use, which is the maximum");
+                let refused = ErrorResponse::from(ErrorCode::Overloaded).with_message(message);
+                return Err(refused.retry_after(1));
+            }
+        }
+        let slot = OwnerSlot::new();
+        open.slots.insert(name.to_owned(), Arc::clone(&slot));
+        Ok((slot, evicted))
     }
 
     async fn open_state(
@@ -223,33 +310,24 @@ impl OtherOwners {
     async fn close_idle(&self) {
         let idle: Vec<_> = {
             let mut open = self.open.lock();
-            let is_idle = |slot: &Arc<OwnerSlot>| {
-                Arc::strong_count(slot) == 1
-                    && slot.last_used.lock().elapsed() >= OWNER_IDLE_MAX
-                    && slot
-                        .open
-                        .get()
-                        .is_none_or(|(state, _)| Arc::strong_count(state) == 1 && state.is_idle())
-            };
-            open.extract_if(|_, slot| is_idle(slot)).map(|(_, slot)| slot).collect()
+            let was_idle =
+                |slot: &Arc<OwnerSlot>| slot.last_used.lock().elapsed() >= OWNER_IDLE_MAX;
+            let idle = open.slots.extract_if(|_, slot| was_idle(slot) && slot.is_idle());
+            idle.map(|(_, slot)| slot).collect()
         };
-        for slot in idle {
-            if let Some((state, resources)) = slot.open.get() {
-                state.serving.lanes.drain(DRAIN_WAIT).await;
-                state.end_streams().await;
-                state.flush_conversations().await;
-                resources.close().await;
-            }
-        }
+        join_all(idle.iter().map(|slot| slot.close())).await;
     }
 
-    /// Opens the queues that had unfinished tasks at the last look already. Their tasks run here if no other daemon runs
-    /// them. Returns the queues that have some now.
+    /// Opens some of the queues that no daemon worked on at the last look already. Returns the queues that no daemon works on
+    /// now.
     async fn adopt(
         &self,
         before: BTreeSet<(String, String)>,
         own: &SharedState,
     ) -> BTreeSet<(String, String)> {
+        if own.workspaces.find(|workspace| workspace.memory_enabled).is_none() {
+            return before;
+        }
         let unfinished = match self.directory.unfinished_lanes().await {
             Ok(unfinished) => unfinished.into_iter().collect::<BTreeSet<_>>(),
             Err(error) => {
@@ -257,10 +335,16 @@ impl OtherOwners {
                 return before;
             }
         };
-        for (owner, workspace) in unfinished.intersection(&before) {
-            let opened = async { self.state(owner, own).await?.workspace(Some(workspace)).await };
+        for (owner, workspace) in unfinished.intersection(&before).take(LANES_ADOPTED_MAX) {
+            let opened = async {
+                self.state(owner, own, Use::Adoption).await?.workspace(Some(workspace)).await
+            };
             if let Err(error) = opened.await {
-                tracing::warn!(owner, workspace, ?error, "unfinished tasks cannot be continued");
+                let code = error.code();
+                tracing::debug!(owner, workspace, %code, "unfinished tasks are not continued here");
+                if code == ErrorCode::StorageUnavailable {
+                    break;
+                }
             }
         }
         unfinished

@@ -175,8 +175,10 @@ pub(super) fn required_right(method: &Method, route: &str) -> RequiredRight {
             RequiredRight::Operator
         }
         (_, "/v1/tokens" | "/v1/tokens/{id}") => RequiredRight::Role(Role::Admin),
-        // Here a reader has the agent class that only reads.
-        ("POST", "/v1/tool") | (_, "/mcp") | ("GET", _) => RequiredRight::Role(Role::Read),
+        // A reader has the agent class that only reads. A login needs no token.
+        ("POST", "/v1/tool" | "/ui/session") | (_, "/mcp") | ("GET", _) => {
+            RequiredRight::Role(Role::Read)
+        }
         _ => RequiredRight::Role(Role::Write),
     }
 }

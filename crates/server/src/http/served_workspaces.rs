@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use engine::{Caller, Engine, Feeds, RunningServices, Workspace, WorkspaceId};
 use memory::access::AgentClass;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use protocol::error::ErrorCode;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ErrorResponse;
@@ -24,6 +25,21 @@ pub(super) const MCP_ORIGIN: &str = "mcp";
 pub(super) struct ServedWorkspace {
     workspace: Workspace,
     pub(super) mcp: McpEndpoint,
+    last_used: Mutex<Instant>,
+}
+
+impl ServedWorkspace {
+    fn new(workspace: Workspace, mcp: McpEndpoint) -> Arc<Self> {
+        Arc::new(Self { workspace, mcp, last_used: Mutex::new(Instant::now()) })
+    }
+
+    /// Checks whether nothing happens in the workspace, and no request uses it. The list of workspaces has one reference.
+    fn is_idle(self: &Arc<Self>, services: &RunningServices) -> bool {
+        Arc::strong_count(self) == 1
+            && self.mcp.is_idle()
+            && services.feeds.readers_of(&self.id) == 0
+            && !services.lanes.is_working(self)
+    }
 }
 
 impl Deref for ServedWorkspace {
@@ -66,7 +82,7 @@ impl ServedWorkspaces {
             |workspace: &Workspace| mcp_endpoint((engine, feeds), workspace, (set, &ending));
         let served = workspaces.into_iter().map(|workspace| {
             let mcp = endpoint(&workspace);
-            Arc::new(ServedWorkspace { workspace, mcp })
+            ServedWorkspace::new(workspace, mcp)
         });
         let open = RwLock::new(served.collect());
         Self { open, set, opening: tokio::sync::Mutex::default(), ending }
@@ -75,7 +91,7 @@ impl ServedWorkspaces {
     /// Returns one workspace with another endpoint.
     #[cfg(test)]
     pub(super) fn with_endpoint(workspace: Workspace, mcp: McpEndpoint) -> Self {
-        let open = RwLock::new(vec![Arc::new(ServedWorkspace { workspace, mcp })]);
+        let open = RwLock::new(vec![ServedWorkspace::new(workspace, mcp)]);
         let opening = tokio::sync::Mutex::default();
         Self { open, set: WorkspaceSet::Fixed, opening, ending: CancellationToken::new() }
     }
@@ -83,6 +99,14 @@ impl ServedWorkspaces {
     /// Returns the open workspaces.
     pub(super) fn all(&self) -> Vec<Arc<ServedWorkspace>> {
         self.open.read().clone()
+    }
+
+    /// Returns the trusted workspaces that metrics and the deep health check examine. Of named ones only the primary: there may
+    /// be many, and a reader may have invented them.
+    pub(super) fn examined(&self) -> Vec<Arc<ServedWorkspace>> {
+        let mut all = self.all();
+        all.retain(|served| served.trusted && (self.set == WorkspaceSet::Fixed || served.primary));
+        all
     }
 
     /// Returns copies of the open workspaces, as the engine takes them.
@@ -123,6 +147,7 @@ impl ServedWorkspaces {
         (engine, services): (&Engine, &RunningServices),
     ) -> Result<Arc<ServedWorkspace>, ErrorResponse> {
         if let Some(found) = self.find_by_id(id) {
+            *found.last_used.lock() = Instant::now();
             return Ok(found);
         }
         let workspace = self.named(id).ok_or(ErrorCode::WorkspaceNotFound)?;
@@ -130,16 +155,30 @@ impl ServedWorkspaces {
         if let Some(found) = self.find_by_id(id) {
             return Ok(found);
         }
-        if self.open.read().len() >= WORKSPACES_OPEN_MAX {
+        if self.open.read().len() >= WORKSPACES_OPEN_MAX && !self.close_idlest(services) {
             let message =
-                format!("{WORKSPACES_OPEN_MAX} workspaces are open, which is the maximum");
+                format!("{WORKSPACES_OPEN_MAX} workspaces are in use, which is the maximum");
             return Err(ErrorResponse::from(ErrorCode::Overloaded).with_message(message));
         }
         engine.serve_workspace(services, &workspace).await?;
         let mcp = mcp_endpoint((engine, &services.feeds), &workspace, (self.set, &self.ending));
-        let served = Arc::new(ServedWorkspace { workspace, mcp });
+        let served = ServedWorkspace::new(workspace, mcp);
         self.open.write().push(Arc::clone(&served));
         Ok(served)
+    }
+
+    /// Closes the workspace that was idle longest, except the primary one. Returns whether there was one.
+    fn close_idlest(&self, services: &RunningServices) -> bool {
+        let mut open = self.open.write();
+        let idle = open.iter().enumerate();
+        let idle = idle.filter(|(_, served)| !served.primary && served.is_idle(services));
+        let Some((index, _)) = idle.min_by_key(|(_, served)| *served.last_used.lock()) else {
+            return false;
+        };
+        let closed = open.swap_remove(index);
+        services.feeds.close(&closed.id);
+        services.lanes.forget(&closed);
+        true
     }
 
     /// Ends the MCP endpoints.

@@ -239,7 +239,7 @@ impl AppState {
     /// Examines the memories and tasks of all workspaces. Severe findings are an error that lists them.
     async fn examine(&self) -> Result<Vec<WorkspaceHealth>, ErrorResponse> {
         let (mut examined, mut severe) = (Vec::new(), Vec::new());
-        for workspace in self.workspaces.all().into_iter().filter(|workspace| workspace.trusted) {
+        for workspace in self.workspaces.examined() {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.health(Depth::Quick).await?;
@@ -281,7 +281,7 @@ impl AppState {
     async fn update_metrics(&self) -> Result<(), ErrorResponse> {
         let counts = self.serving.lanes.counts().await?;
         self.metrics.set_models(&self.serving);
-        for workspace in self.workspaces.all().into_iter().filter(|workspace| workspace.trusted) {
+        for workspace in self.workspaces.examined() {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.examine(Depth::Quick).await?;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use engine::{Engine, StateError, Storage, Workspace};
+use engine::{Engine, LaneSettings, StateError, Storage, Workspace};
 use memory::owner::{NewToken, OwnerSize, StoredToken, TokenOptions, TokenRights};
 use postgres::{Database, OwnerName, TOKEN_PREFIX};
 use server::http::{OpenOwnerError, OpenedOwner, OwnerDirectory, OwnerResources};
+use tokio::sync::Semaphore;
 
 use crate::app::{self, SelectedRunner};
 use crate::args::Globals;
@@ -20,6 +21,8 @@ pub(super) struct DatabaseOwners {
     database: Database,
     globals: Globals,
     tasks: TaskOptions,
+    /// Permits for the tasks of all owners.
+    process_slots: Arc<Semaphore>,
 }
 
 /// The resources of the engine of an owner.
@@ -38,15 +41,18 @@ impl OwnerResources for EngineResources {
 }
 
 impl DatabaseOwners {
-    pub(super) const fn new(database: Database, globals: Globals, tasks: TaskOptions) -> Self {
-        Self { database, globals, tasks }
+    pub(super) fn new(database: Database, globals: Globals, tasks: TaskOptions) -> Self {
+        let slots = tasks.concurrent_max.map_or(LaneSettings::default().concurrent_max, Into::into);
+        let process_slots = Arc::new(Semaphore::new(slots));
+        Self { database, globals, tasks, process_slots }
     }
 
     /// Returns the rows of an owner, as an engine uses them.
     pub(super) async fn storage(&self, owner: &OwnerName) -> Result<Storage, StateError> {
         let rows = Arc::new(self.database.owner(owner.as_str()).await?);
         let (state, locks) = (Arc::clone(&rows) as _, Arc::clone(&rows) as _);
-        Ok(Storage { state, locks, roots: Some(rows) })
+        let process_slots = Some(Arc::clone(&self.process_slots));
+        Ok(Storage { state, locks, roots: Some(rows), process_slots })
     }
 
     /// Opens an engine on the rows of an owner, and chooses the process that runs its tasks.

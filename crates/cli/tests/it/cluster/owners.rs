@@ -333,6 +333,67 @@ fn an_admin_manages_the_tokens_of_the_owner_and_of_no_other_one() {
 }
 
 #[test]
+fn a_workspace_with_memories_is_listed_and_removed_and_one_that_was_only_named_is_not() {
+    let database = Database::start(PostgresVersion::Debian);
+    let place = Sandbox::new();
+    let daemon = database.daemon(&place);
+    let token = database.new_token(&place, "ann", "write");
+    let ann = TokenCaller { daemon: &daemon, token: &token };
+    assert_eq!(ann.put("/v1/memories/workspace/plan.md?workspace=alpha", "Plan.\n").status, 201);
+    assert_eq!(ann.get("/v1/memories?workspace=invented").status, 200);
+    let listed = || {
+        let listed = ann.get("/v1/workspaces").json();
+        let ids = listed["workspaces"].as_array().unwrap().iter();
+        ids.map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(), ["alpha"]);
+    let removed = ann.ask("DELETE", "/v1/workspaces/alpha").send();
+    assert_eq!(removed.json()["memories"], json!(["/memories/workspace/plan.md"]));
+    assert_eq!(listed(), [""; 0]);
+}
+
+#[test]
+fn the_page_behind_a_tls_proxy_may_write() {
+    let database = Database::start(PostgresVersion::Debian);
+    let place = Sandbox::new();
+    let direct = database.daemon(&place);
+    let other = Sandbox::new();
+    let proxied = database.command(&other, &["--allow-remote", "--behind-proxy"]);
+    let proxied = Daemon::start_by(proxied);
+    let put = |daemon: &Daemon, origin: &str| {
+        let put = daemon.ask("PUT", "/v1/memories/global/own.md").header("Origin", origin);
+        put.json(&json!({ "text": "x\n" })).send().status
+    };
+    assert_eq!(put(&direct, "https://localhost"), 403);
+    assert_eq!(put(&proxied, "https://evil.example"), 403);
+    assert_eq!(put(&proxied, "https://localhost"), 201);
+}
+
+#[test]
+fn a_daemon_stops_while_it_looks_for_tasks_and_the_server_is_away() {
+    let mut database = Database::start(PostgresVersion::Debian);
+    let place = Sandbox::new();
+    let daemon = database.daemon(&place);
+    let token = database.new_token(&place, "ann", "write");
+    let ann = TokenCaller { daemon: &daemon, token: &token };
+    assert_eq!(ann.get("/v1/memories").status, 200);
+    // Tasks of many owners that no daemon has open.
+    let tasks = "INSERT INTO owners SELECT n, 'o' || n FROM generate_series(1, 200) n;
+        INSERT INTO counters (owner) SELECT generate_series(1, 200);
+        INSERT INTO tasks (owner, seq, id, workspace, kind, status, attempts, created_at, updated_at, request)
+        SELECT n, 1, 'remember-' || n, 'w', 'remember', 'queued', 0, 0, 0, '{}' FROM generate_series(1, 200) n";
+    database.server.query("lukasa", tasks).unwrap();
+    delay_fault(Duration::from_secs(6));
+    database.server.kill().unwrap();
+    delay_fault(Duration::from_secs(5));
+    let begun = std::time::Instant::now();
+    daemon.signal("TERM");
+    let (status, _) = daemon.end();
+    assert_eq!(status, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn an_owner_at_a_limit_is_refused_and_others_are_not() {
     let database = Database::start(PostgresVersion::Debian);
     let place = Sandbox::new();

@@ -99,6 +99,7 @@ impl LaneHost {
             screen: Screen::default(),
             runner,
             feed: Arc::clone(&feed) as _,
+            process_slots: None,
         };
         LaneProcess { deps, store, tasks, feed, lanes: None, workspace: self.workspace("shop") }
             .with(quick())

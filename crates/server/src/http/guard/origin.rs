@@ -65,13 +65,16 @@ pub(super) fn allows(allowed: &[Origin], headers: &HeaderMap) -> bool {
 }
 
 /// Checks whether a request comes from the daemon's own page: its origin is the host of the request. The host was
-/// checked before.
-pub(super) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
+/// checked before. Behind a TLS proxy the browser sees another scheme.
+pub(super) fn is_own(uri: &Uri, headers: &HeaderMap, behind_proxy: bool) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (origins.next(), origins.next()) else { return false };
     let host = uri.authority().map(Authority::as_str);
     let host = host.or_else(|| headers.get(HOST)?.to_str().ok());
-    let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+    let origin = origin.to_str().ok().and_then(|origin| {
+        let secure = || origin.strip_prefix("https://").filter(|_| behind_proxy);
+        origin.strip_prefix("http://").or_else(secure)
+    });
     origin.is_some() && origin == host
 }
 

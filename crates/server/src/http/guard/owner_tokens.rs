@@ -6,12 +6,15 @@ use memory::cache::Cache;
 use memory::document::Revision;
 use memory::owner::TokenRights;
 use parking_lot::Mutex;
+use protocol::error::ErrorCode;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::error::ErrorResponse;
 use crate::http::owner_directory::OwnerDirectory;
-use crate::limits::{OWNER_TOKEN_AGE_MAX, OWNER_TOKENS_CACHED_MAX, TOKEN_LOOKUPS_MAX};
+use crate::limits::{
+    OWNER_TOKEN_AGE_MAX, OWNER_TOKENS_CACHED_MAX, TOKEN_LOOKUP_WAIT, TOKEN_LOOKUPS_MAX,
+};
 
 /// The tokens of owners.
 #[derive(Debug)]
@@ -29,16 +32,27 @@ impl OwnerTokens {
     }
 
     /// Returns what a token gives access to; `None` if it is not valid. A revoked token may be valid for as long as tokens
-    /// are cached.
-    pub(super) async fn rights(&self, token: &str) -> Result<Option<TokenRights>, ErrorResponse> {
+    /// are cached, unless `is_current` demands a lookup.
+    pub(super) async fn rights(
+        &self,
+        token: &str,
+        is_current: bool,
+    ) -> Result<Option<TokenRights>, ErrorResponse> {
         let digest = Revision::digest(token.as_bytes());
-        if let Some((rights, looked_up)) = self.known.lock().get(&digest)
-            && looked_up.elapsed() < OWNER_TOKEN_AGE_MAX
-        {
-            return Ok(Some(rights.clone()));
+        let known = || if is_current { None } else { self.known(&digest) };
+        if let Some(rights) = known() {
+            return Ok(Some(rights));
         }
-        // The semaphore is never closed.
-        let _permit = self.lookups.acquire().await.ok();
+        let permit = timeout(TOKEN_LOOKUP_WAIT, self.lookups.acquire()).await;
+        let _permit = permit.map_err(|_| {
+            ErrorResponse::from(ErrorCode::Overloaded)
+                .with_message("too many tokens are being looked up; try again")
+                .retry_after(1)
+        })?;
+        // Another request with this token may have looked it up meanwhile.
+        if let Some(rights) = known() {
+            return Ok(Some(rights));
+        }
         let now = Instant::now();
         let rights = self.directory.rights(token).await?;
         let mut known = self.known.lock();
@@ -47,5 +61,11 @@ impl OwnerTokens {
             None => drop(known.remove(&digest)),
         }
         Ok(rights)
+    }
+
+    fn known(&self, digest: &Revision) -> Option<TokenRights> {
+        let mut known = self.known.lock();
+        let (rights, looked_up) = known.get(digest)?;
+        (looked_up.elapsed() < OWNER_TOKEN_AGE_MAX).then(|| rights.clone())
     }
 }

@@ -25,6 +25,7 @@ fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
         hosts: AllowedHosts::default(),
         origins: vec!["http://localhost:3000".parse().unwrap()],
         token: BearerToken::new(TOKEN).unwrap(),
+        behind_proxy: false,
         requests_per_second_max: requests_a_second_max,
     };
     let guard = Arc::new(RequestGuard::new(rules, Metrics::new(), None, None));

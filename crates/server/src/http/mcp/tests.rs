@@ -55,6 +55,7 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
         hosts: AllowedHosts::default(),
         origins: vec![format!("http://{address}").parse().unwrap()],
         token: BearerToken::new(TOKEN).unwrap(),
+        behind_proxy: false,
         requests_per_second_max: None,
     };
     let (metrics, ending) = (Metrics::new(), CancellationToken::new());
