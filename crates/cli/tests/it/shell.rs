@@ -68,7 +68,7 @@ fn the_help_lists_the_commands() {
       acp          Run tasks over the Agent Client Protocol on stdin and stdout
       serve        Serve memories and tasks over HTTP
       service      Install the daemon as a service of the system
-      token        Print the token of the daemon
+      token        Print the token of the daemon, or manage the tokens in a database
       events       Show the events of the running daemon
 
     Set up:

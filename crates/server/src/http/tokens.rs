@@ -24,7 +24,7 @@ use crate::to_wire;
 const HOURS_A_DAY: u64 = 24;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().add(routes!(list: NOTHING, create: NOTHING)).add(routes!(revoke: NOTHING))
+    Routes::new().add(routes!(list: MEMORY, create: MEMORY)).add(routes!(revoke: MEMORY))
 }
 
 /// List the tokens of the owner, without their texts.
