@@ -955,6 +955,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the tokens of the owner, without their texts. */
+        get: operations["list_tokens"];
+        put?: never;
+        /** Create a token of the owner. The answer has its text, which cannot be read again. */
+        post: operations["create_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a token of the owner. Daemons refuse it within ten seconds. */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tool": {
         parameters: {
             query?: never;
@@ -1441,6 +1476,25 @@ export interface components {
             turns: number;
             /** @description The id of the workspace. */
             workspaceId: string;
+        };
+        /** @description A request to create a token. */
+        CreateToken: {
+            /**
+             * Format: int32
+             * @description Days until it stops to be valid, at least one; without it, only a revocation ends it.
+             */
+            days?: number | null;
+            /** @description The purpose of the token. */
+            note?: string | null;
+            /** @description The rights: `read`, `write` or `admin`. */
+            role: string;
+        };
+        /** @description A token that was created. */
+        CreatedToken: {
+            /** @description The id, by which it is revoked. */
+            id: string;
+            /** @description The token. It cannot be read again. */
+            token: string;
         };
         /** @description The outcome for one proposal. */
         Decision: {
@@ -2819,6 +2873,24 @@ export interface components {
         Ticket: {
             /** @description The ticket: valid for one login, for one minute. */
             ticket: string;
+        };
+        /** @description A token, without its text. */
+        Token: {
+            /** @description When it was created. */
+            createdAt: string;
+            /** @description When it stops to be valid; none if only a revocation ends it. */
+            endsAt?: string | null;
+            /** @description The id, by which the token is revoked. */
+            id: string;
+            /** @description The purpose of the token. */
+            note?: string | null;
+            /** @description The rights: `read`, `write` or `admin`. */
+            role: string;
+        };
+        /** @description The tokens of an owner. */
+        TokenList: {
+            /** @description The tokens, the oldest first. Those that are no longer valid are among them. */
+            tokens: components["schemas"]["Token"][];
         };
         /** @description The result of a tool call. */
         ToolReply: {
@@ -5517,6 +5589,125 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["TaskList"];
                 };
+            };
+            /** @description The request was refused; the body says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description The request was refused; the body says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    create_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateToken"];
+            };
+        };
+        responses: {
+            /** @description The token */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description The request was refused; the body says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The daemon failed; the body says why */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the token, from the list */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The token is revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The request was refused; the body says why */
             "4XX": {
