@@ -153,6 +153,7 @@ async fn to_database(
         };
         let pairs: Vec<_> = origin.roots().await?.into_iter().map(pair).collect();
         let mut report = origin.count().await?;
+        refuse_unfinished_tasks(&report)?;
         let progress = Progress::new(app, "copying", report.steps());
         let mut rows = origin.rows().await?;
         let copied = copy::copy(&mut *rows, &mut import, &pairs, &progress).await?;
@@ -177,6 +178,19 @@ async fn to_database(
             Err(failure)
         }
     }
+}
+
+/// Refuses a home whose tasks wait or run. In the database the id of a folder's workspace is the name of another one, where a
+/// daemon would run them: a fact that is meant for a project could get into the global memories.
+fn refuse_unfinished_tasks(report: &Report) -> Result<(), Failure> {
+    let tasks = report.unfinished_tasks();
+    if tasks == 0 {
+        return Ok(());
+    }
+    let what = format!("tasks that wait or run in the home: {tasks}");
+    Err(Failure::new(MemoryErrorCode::Locked, what).help(
+        "let a daemon of the home end them, or cancel them with `lukasa tasks --cancel TASK`",
+    ))
 }
 
 async fn to_home(

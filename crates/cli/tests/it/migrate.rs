@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
+use state::{EnqueueResult, HistoryStore as _, SqliteState, TaskStore as _};
+use testkit::conformance::tasks::{new_task, queue_limits};
 use testkit::eventually;
 use testkit::postgres::{PostgresServer, PostgresVersion};
 
@@ -212,6 +214,23 @@ async fn a_home_moves_to_a_database_and_back_with_everything() {
     assert_eq!(undo.status, 0, "{}", undo.shown());
     assert_eq!(place.view("project/build.md"), "- Build with make\n");
     assert_eq!(server.query(DATABASE, "SELECT name FROM owners").unwrap(), "ann\n");
+}
+
+#[tokio::test]
+async fn a_home_with_unfinished_tasks_is_not_copied() {
+    let place = Sandbox::with(&[("global/tea.md", "- Likes tea\n")]);
+    let (server, address) = server();
+    let state = SqliteState::new(place.home().join("state/lukasa.db"));
+    let queued = state.enqueue(new_task("remember", 1), queue_limits()).await;
+    assert!(matches!(queued.unwrap(), EnqueueResult::Queued(_)));
+    state.close().await;
+    let refusal = migrate(&place, &["--to", &address]);
+    assert_eq!(refused(&refusal), (75, "locked".to_owned()), "{}", refusal.shown());
+    assert_eq!(server.query(DATABASE, "SELECT count(*) FROM owners").unwrap(), "0\n");
+    assert_eq!(
+        succeed(&migrate(&place, &["--to", &address, "--dry-run"]))["left"]["unfinished_tasks"],
+        1
+    );
 }
 
 /// The signal that ends a copy.

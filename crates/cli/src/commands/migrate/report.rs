@@ -83,6 +83,11 @@ impl Report {
         }
     }
 
+    /// Returns the number of tasks that wait or run at the origin.
+    pub(super) const fn unfinished_tasks(&self) -> u64 {
+        self.unfinished_tasks
+    }
+
     /// Returns the number of rows and memories.
     pub(super) fn steps(&self) -> usize {
         let all = self.rows.iter().sum::<u64>() + self.memory_count();
