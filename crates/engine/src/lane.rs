@@ -82,11 +82,6 @@ impl Lanes {
         lanes.get(&workspace.id).is_some_and(|lane| lane.state.lock().worker.is_some())
     }
 
-    /// Checks whether no lane of this process is working.
-    pub fn is_idle(&self) -> bool {
-        self.0.is_idle()
-    }
-
     /// Counts the retained tasks of all workspaces, by workspace and status.
     pub async fn counts(&self) -> Result<Vec<TaskCount>, StateError> {
         self.0.deps.tasks.count_tasks(self.0.retention_cutoff()).await

@@ -37,6 +37,16 @@ pub struct TokenOptions<'a> {
     pub valid_for: Option<Duration>,
 }
 
+/// The hours of a day of a token, whatever the clocks of a place do.
+const HOURS_A_DAY: u64 = 24;
+
+impl TokenOptions<'_> {
+    /// Returns the time of validity of this many days.
+    pub fn days(days: u32) -> Duration {
+        Duration::from_hours(HOURS_A_DAY) * days
+    }
+}
+
 /// A token that was just created. Its text cannot be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {

@@ -89,8 +89,9 @@ pub(crate) struct Serve {
 pub(crate) struct Cluster {
     /// PostgreSQL database that several daemons share, such as `postgres://user@host/name`
     ///
-    /// The daemon serves no folders then, but the workspace that `--workspace-id` names (`default`). Global memories, those of workspaces and all state are rows there instead of files here. Set `LUKASA_DATABASE`
-    /// instead if the address has a password, as all users can see arguments.
+    /// The daemon serves no folders then, but every workspace that a request names; `--workspace-id` names that of
+    /// requests without one (`default`). Global memories, those of workspaces and all state are rows there instead of
+    /// files here. Set `LUKASA_DATABASE` instead if the address has a password, as all users can see arguments.
     #[arg(
         long,
         value_name = "ADDRESS",

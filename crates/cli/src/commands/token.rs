@@ -37,8 +37,6 @@ fn print(app: &App) -> Result<Status, Failure> {
 
 #[cfg(feature = "cluster")]
 mod in_database {
-    use std::time::Duration;
-
     use memory::error_code::MemoryErrorCode;
     use memory::owner::{StoredToken, TokenOptions};
     use postgres::{Database, OwnerName};
@@ -51,8 +49,6 @@ mod in_database {
     use crate::render::table::Column;
     use crate::render::{BAD, FAINT, STRONG, sanitize, table, time};
 
-    const HOURS_A_DAY: u64 = 24;
-
     pub(super) async fn run(app: &App, action: &TokenAction) -> Result<Status, Failure> {
         let address = match action {
             TokenAction::Create { database, .. }
@@ -62,8 +58,7 @@ mod in_database {
         let database = database::open_unchanged(address).await?;
         let done = match action {
             TokenAction::Create { owner, role, note, days, .. } => {
-                let day = Duration::from_hours(HOURS_A_DAY);
-                let valid_for = days.map(|days| day * days);
+                let valid_for = days.map(TokenOptions::days);
                 let options = TokenOptions { role: *role, note: note.as_deref(), valid_for };
                 create(app, &database, &name(owner)?, options).await
             }

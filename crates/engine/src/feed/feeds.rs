@@ -115,11 +115,6 @@ impl Feeds {
         self.workspace_feed(workspace).map_or(0, |feed| feed.readers())
     }
 
-    /// Returns the number of subscribers of all streams.
-    pub fn readers(&self) -> usize {
-        self.open_feeds(None).iter().map(|feed| feed.readers()).sum()
-    }
-
     /// Closes the feeds of a workspace and ends all its streams.
     pub fn close(&self, workspace: &str) {
         if let Some(slot) = self.workspaces.lock().get_mut(workspace) {

@@ -290,7 +290,7 @@ impl LanesInner {
     }
 
     /// Acquires the permits for a task: one of these lanes, then one of the process. In this order, because an engine with many
-    /// lanes must not fill the queue for those of the process. Both are closed never.
+    /// lanes must not fill the queue for those of the process. Neither semaphore is ever closed.
     pub(super) async fn acquire_slots(
         &self,
     ) -> (Option<SemaphorePermit<'_>>, Option<SemaphorePermit<'_>>) {

@@ -335,7 +335,9 @@ impl OtherOwners {
                 return before;
             }
         };
-        for (owner, workspace) in unfinished.intersection(&before).take(LANES_ADOPTED_MAX) {
+        let mut waiting = unfinished.clone();
+        for lane in unfinished.intersection(&before).take(LANES_ADOPTED_MAX) {
+            let (owner, workspace) = lane;
             let opened = async {
                 self.state(owner, own, Use::Adoption).await?.workspace(Some(workspace)).await
             };
@@ -345,17 +347,17 @@ impl OtherOwners {
                 if code == ErrorCode::StorageUnavailable {
                     break;
                 }
+                // Left out of the next look, which reaches those behind it.
+                waiting.remove(lane);
             }
         }
-        unfinished
+        waiting
     }
 }
 
 impl AppState {
     fn is_idle(&self) -> bool {
-        self.serving.lanes.is_idle()
-            && self.serving.feeds.readers() == 0
-            && self.workspaces.all().iter().all(|served| served.mcp.is_idle())
+        self.workspaces.all().iter().all(|served| served.is_idle(&self.serving))
     }
 
     /// Ends all streams of changes, after the running MCP calls were answered.

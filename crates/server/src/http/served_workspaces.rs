@@ -33,10 +33,9 @@ impl ServedWorkspace {
         Arc::new(Self { workspace, mcp, last_used: Mutex::new(Instant::now()) })
     }
 
-    /// Checks whether nothing happens in the workspace, and no request uses it. The list of workspaces has one reference.
-    fn is_idle(self: &Arc<Self>, services: &RunningServices) -> bool {
-        Arc::strong_count(self) == 1
-            && self.mcp.is_idle()
+    /// Checks whether nothing happens in the workspace: no call, no stream, no task.
+    pub(super) fn is_idle(&self, services: &RunningServices) -> bool {
+        self.mcp.is_idle()
             && services.feeds.readers_of(&self.id) == 0
             && !services.lanes.is_working(self)
     }
@@ -171,7 +170,10 @@ impl ServedWorkspaces {
     fn close_idlest(&self, services: &RunningServices) -> bool {
         let mut open = self.open.write();
         let idle = open.iter().enumerate();
-        let idle = idle.filter(|(_, served)| !served.primary && served.is_idle(services));
+        // The list has one reference; a request that uses the workspace has another one.
+        let idle = idle.filter(|(_, served)| {
+            !served.primary && Arc::strong_count(served) == 1 && served.is_idle(services)
+        });
         let Some((index, _)) = idle.min_by_key(|(_, served)| *served.last_used.lock()) else {
             return false;
         };

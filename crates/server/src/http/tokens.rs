@@ -1,8 +1,5 @@
 //! Routes of the tokens of an owner: list, create, revoke. They need the role `admin`, and a daemon with a database.
 
-use std::num::NonZeroU32;
-use std::time::Duration;
-
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -19,9 +16,6 @@ use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::limits::PROVENANCE_CHARS_MAX;
 use crate::to_wire;
-
-/// The hours of a day of a token.
-const HOURS_A_DAY: u64 = 24;
 
 pub(super) fn routes() -> Routes {
     Routes::new().add(routes!(list: MEMORY, create: MEMORY)).add(routes!(revoke: MEMORY))
@@ -69,15 +63,11 @@ async fn create(
         let message = format!("`note` must have at most {PROVENANCE_CHARS_MAX} characters");
         return Err(ErrorResponse::invalid_arguments(&message));
     }
-    let days = days.map(|days| {
-        let days = NonZeroU32::new(days).filter(|days| days.get() <= TOKEN_DAYS_MAX);
-        days.ok_or_else(|| {
-            let message = format!("`days` must be 1 to {TOKEN_DAYS_MAX}");
-            ErrorResponse::invalid_arguments(&message)
-        })
-    });
-    let day = Duration::from_hours(HOURS_A_DAY);
-    let valid_for = days.transpose()?.map(|days| day * days.get());
+    if days.is_some_and(|days| !(1..=TOKEN_DAYS_MAX).contains(&days)) {
+        let message = format!("`days` must be 1 to {TOKEN_DAYS_MAX}");
+        return Err(ErrorResponse::invalid_arguments(&message));
+    }
+    let valid_for = days.map(TokenOptions::days);
     let options = TokenOptions { role, note: note.as_deref(), valid_for };
     let token = of.directory.create_token(&of.owner, options).await?;
     Ok((StatusCode::CREATED, Json(CreatedToken { id: token.id, token: token.text })))
