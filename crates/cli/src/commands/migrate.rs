@@ -180,8 +180,8 @@ async fn to_database(
     }
 }
 
-/// Refuses a home whose tasks wait or run. In the database the id of a folder's workspace is the name of another one, where a
-/// daemon would run them: a fact that is meant for a project could get into the global memories.
+/// Refuses a home whose tasks wait or run. In the database the id of a folder's workspace is the name of another one, and a
+/// daemon would run them there. A fact that is meant for a project could get into the global memories.
 fn refuse_unfinished_tasks(report: &Report) -> Result<(), Failure> {
     let tasks = report.unfinished_tasks();
     if tasks == 0 {
