@@ -90,7 +90,7 @@ impl Embeddings {
 impl Config {
     /// Returns the defaults for these folders.
     pub fn new(folders: BaseFolders) -> Self {
-        let StoreSettings { files_max, retention, memory_list, ssh, hosted: _ } =
+        let StoreSettings { files_max, retention, memory_list, ssh, hosted: _, events: _ } =
             StoreSettings::default();
         Self {
             context: ContextSettings::new(folders.data.clone()),

@@ -18,7 +18,7 @@ use memory::feature::Feature;
 use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
 use memory::screen::{Screen, UnknownRule};
 use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
-use state::{Locks, SqliteState, State, StateError, StateRepair};
+use state::{EventLog, Locks, SqliteState, State, StateError, StateRepair};
 use store::backend::HostedRoots;
 use store::{
     BaseFolders, Binding, BindingRequest, CacheDir, CacheDirLimits, Caller, ChangeEvent,
@@ -31,7 +31,7 @@ use tokio::sync::{Semaphore, broadcast};
 use crate::config::Config;
 use crate::conversation::{Conversations, ReviewMode};
 use crate::encoder_file::{EncoderStatus, encoder_status, installed_encoder};
-use crate::feed::{Feed, Feeds};
+use crate::feed::{Feed, Feeds, SharedLog};
 use crate::lane::{DreamSchedule, LaneDeps, LaneSettings, Lanes};
 use crate::models::{AgentModels, Fallback, ModelJob, ModelWork, ModelWorkPage};
 use crate::proposal_queue::ProposalQueue;
@@ -81,6 +81,8 @@ pub struct Storage {
     pub locks: Arc<dyn Locks>,
     /// The roots that belong to no checkout; `None` if they are folders of this host.
     pub roots: Option<Arc<dyn HostedRoots>>,
+    /// The log of their events; `None` if this process counts its events itself.
+    pub events: Option<Arc<dyn EventLog>>,
     /// Permits for the tasks of all engines of this process that share them; `None` for no limit beside that of each engine.
     pub process_slots: Option<Arc<Semaphore>>,
 }
@@ -126,7 +128,11 @@ impl Engine {
     fn open_local(config: Config, state: SqliteState) -> Result<Self, EngineError> {
         let (state, locks) = (Arc::new(state), Arc::new(config.folders.clone()));
         let local = Some(Arc::clone(&state));
-        Self::open_on(config, Storage { state, locks, roots: None, process_slots: None }, local)
+        Self::open_on(
+            config,
+            Storage { state, locks, roots: None, events: None, process_slots: None },
+            local,
+        )
     }
 
     /// Opens the engine on a database that other daemons use, too. Memories in checkouts stay
@@ -147,6 +153,7 @@ impl Engine {
             memory_list: config.memory_list,
             ssh: config.ssh.clone(),
             hosted: storage.roots.clone(),
+            events: storage.events.clone(),
         };
         let store = Store::new(
             Arc::<dyn State>::clone(&storage.state),
@@ -390,9 +397,19 @@ impl Engine {
         ProposalQueue::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
     }
 
-    /// Returns feeds with an event numbering of their own and no open workspace.
+    /// Returns feeds without an open workspace. Their events are those of the log that daemons share,
+    /// if there is one, and otherwise those that are published here, with numbers of their own.
     pub fn feeds(&self) -> Arc<Feeds> {
-        Arc::new(Feeds::new(Arc::clone(&self.clock)))
+        let clock = Arc::clone(&self.clock);
+        Arc::new(match &self.storage.events {
+            Some(events) => {
+                let tasks = Arc::<dyn State>::clone(&self.storage.state);
+                let review_verbose = self.review.verbose;
+                let log = SharedLog { events: Arc::clone(events), tasks, review_verbose };
+                Feeds::of_log(clock, log)
+            }
+            None => Feeds::new(clock),
+        })
     }
 
     /// Returns the session registry that is stored in the state and whose streams are in `feeds`.
@@ -486,14 +503,9 @@ impl Engine {
     /// Publishes all later changes to `feeds`. Never ends by itself.
     pub fn follow(&self, feeds: Arc<Feeds>) -> impl Future<Output = ()> + Send + use<> {
         let (notices, state) = (self.store.subscribe(), Arc::clone(&self.storage.state));
-        let pins = self.store.subscribe_to_pins();
-        let proposals = self.store.subscribe_to_proposals();
+        let announcements = self.store.subscribe_to_announcements();
         async move {
-            tokio::join!(
-                feeds.follow(notices, &*state),
-                feeds.follow_pins(pins),
-                feeds.follow_proposals(proposals)
-            );
+            tokio::join!(feeds.follow(notices, &*state), feeds.follow_announcements(announcements));
         }
     }
 

@@ -7,20 +7,27 @@
 //! queue of its own, only a position in the ring; its backlog is what lies behind that position. A
 //! slow reader therefore costs the others nothing, and neither does an idle feed.
 //!
+//! Daemons that share a database share a log of events there, too. Then nothing is published here: a
+//! reader of the log fills the ring buffers, under the numbers of the log.
+//!
 //! Events are values. Their wire format belongs to the server; this module only estimates their
 //! encoded size.
 
 mod bus;
 mod event;
 mod feeds;
+mod log_reader;
+mod publishing;
 mod ring;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod workspace_feed;
 
 pub use bus::{Bounds, Epoch, EventBus, EventCursor, SubscribeError};
 pub use event::{ContextWrite, FeedChange, FeedEvent};
 pub use feeds::Feeds;
+pub(crate) use log_reader::SharedLog;
 pub use subscription::{
     BacklogSize, Event, EventKind, Evicted, ExceededLimit, ReplayComplete, Resync, ResyncReason,
     SlowReader, Subscription,
@@ -32,7 +39,7 @@ use std::fmt;
 use async_trait::async_trait;
 use memory::path::Mount;
 
-use crate::task::{ClientId, TaskId, TaskKind};
+use crate::task::{ClientId, Task, TaskId, TaskKind, TaskResult};
 
 /// A change that a task made to the memories of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +56,39 @@ pub struct ManagedChange {
     pub originator: Option<ClientId>,
     /// Number of changed entries.
     pub saved: usize,
+}
+
+impl ManagedChange {
+    /// Returns the change that a completed task made; `None` if subscribers are not notified of it.
+    /// They are notified of a review if that was requested and it saved something.
+    pub(crate) fn of_task(task: &Task, result: &TaskResult, review_verbose: bool) -> Option<Self> {
+        let saved = result.changes.len();
+        let is_silent = task.kind() == TaskKind::Review && (saved == 0 || !review_verbose);
+        if result.scopes.is_empty() || is_silent {
+            return None;
+        }
+        Some(Self {
+            workspace: task.workspace.clone(),
+            source: task.kind(),
+            task: task.id.clone(),
+            scopes: result.scopes.clone(),
+            originator: task.requester.client.clone(),
+            saved,
+        })
+    }
+}
+
+impl From<ManagedChange> for FeedEvent {
+    fn from(managed: ManagedChange) -> Self {
+        let ManagedChange { workspace: _, source, task, scopes, originator, saved } = managed;
+        let change = match source {
+            TaskKind::Review => FeedChange::Review { task, saved, scopes },
+            TaskKind::Remember | TaskKind::Forget | TaskKind::Dream => {
+                FeedChange::Task { task, kind: source, scopes }
+            }
+        };
+        Self { originator, change }
+    }
 }
 
 /// An error while publishing.

@@ -143,10 +143,9 @@ pub use store::{
     DraftEdit, DryRun, FileDiff, Health, HealthFinding, HealthFindingKind, InvalidRemoteFolder,
     InvalidWorkspaceId, Listing, LoadOptions, LoadScope, LoadSkipReason, Memories, MemoryEntry,
     MemoryText, MountState, OutsideReadFlag, PendingReview, Precondition, ProjectFolder,
-    ProjectRoot, ProposalStatusEvent, RemoteFolder, RemoteHost, RepairReport, RootHealth,
-    SavedContextFile, SavedMemory, SkippedContextSource, SshSettings, StoreError, TextOrigin,
-    TrustError, TrustedFolders, UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch,
-    WorkspaceChoice, WorkspaceId,
+    ProjectRoot, RemoteFolder, RemoteHost, RepairReport, RootHealth, SavedContextFile, SavedMemory,
+    SkippedContextSource, SshSettings, StoreError, TextOrigin, TrustError, TrustedFolders,
+    UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
     BadClientId, BadTaskId, ClientId, CuratorRequest, Requester, Status, Task, TaskDetails,

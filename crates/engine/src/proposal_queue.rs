@@ -20,10 +20,11 @@ use memory::error_code::MemoryErrorCode;
 use memory::limits::{PROPOSAL_ATTEMPTS_MAX, PROPOSALS_WAITING_MAX};
 use memory::path::MemoryPath;
 use memory::proposal::{Proposal, ProposalId, ProposalStatus, ReviewTarget};
-use state::{NewProposal, ProposalQuery, ProposalRow, StateError, TaskStore};
-use store::{
-    CallContext, Draft, FileDiff, Memories, PendingReview, ProposalStatusEvent, Store, StoreError,
+use state::{
+    Announcement, NewProposal, ProposalQuery, ProposalRow, ProposalStatusEvent, StateError,
+    TaskStore,
 };
+use store::{CallContext, Draft, FileDiff, Memories, PendingReview, Store, StoreError};
 
 /// A waiting proposal, with a preview of accepting it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -263,7 +264,7 @@ impl ProposalQueue {
             };
             match applied {
                 Ok(change) => {
-                    self.announce(memories, &row, ProposalStatus::Accepted, Some(change));
+                    self.announce(memories, &row, ProposalStatus::Accepted, Some(change)).await;
                     return Ok(change);
                 }
                 Err(DecisionError::Store(StoreError::Refused(CommandError::Conflict {
@@ -293,7 +294,7 @@ impl ProposalQueue {
             self.find_waiting(memories, id).await?;
             return Err(DecisionError::NotFound(id));
         }
-        self.announce(memories, &row, ProposalStatus::Rejected, None);
+        self.announce(memories, &row, ProposalStatus::Rejected, None).await;
         Ok(())
     }
 
@@ -337,34 +338,36 @@ impl ProposalQueue {
             }
             count += added.ids.len();
             if let Some(first) = group.first().filter(|_| !added.ids.is_empty()) {
-                self.store.publish_proposals(ProposalStatusEvent {
+                let made = ProposalStatusEvent {
                     ids: added.ids,
                     status: ProposalStatus::Waiting,
                     roots: roots.clone(),
                     task: first.task.clone(),
                     change: None,
                     provenance: by.clone(),
-                });
+                };
+                self.store.announce(Announcement::Proposals(made)).await;
             }
         }
         Ok(count)
     }
 
-    fn announce(
+    async fn announce(
         &self,
         memories: &Memories,
         row: &ProposalRow,
         status: ProposalStatus,
         change: Option<ChangeId>,
     ) {
-        self.store.publish_proposals(ProposalStatusEvent {
+        let decided = ProposalStatusEvent {
             ids: vec![row.id],
             status,
             roots: row.new.roots.clone(),
             task: row.new.task.clone(),
             change,
             provenance: memories.caller().provenance.clone(),
-        });
+        };
+        self.store.announce(Announcement::Proposals(decided)).await;
     }
 }
 

@@ -223,7 +223,7 @@ impl SessionRegistry {
             (session.workspace, bus)
         };
         if bus.is_some() {
-            self.feeds.ensure_watching(&workspace).await;
+            self.feeds.prepare(&workspace).await?;
         }
         Ok(bus)
     }

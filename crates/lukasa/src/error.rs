@@ -122,7 +122,8 @@ impl Error {
             ErrorCause::Task(error) => kind_of_task(error),
             ErrorCause::Decision(error) => kind_of_code(error.code()),
             ErrorCause::Conversation(ConversationError::OtherWorkspace) => ErrorKind::Conflict,
-            ErrorCause::Conversation(ConversationError::State(error)) => kind_of_code(error.code()),
+            ErrorCause::Conversation(ConversationError::State(error))
+            | ErrorCause::Events(SubscribeError::Log(error)) => kind_of_code(error.code()),
             ErrorCause::Events(SubscribeError::Full) => ErrorKind::Full,
             ErrorCause::Events(SubscribeError::Closed) | ErrorCause::Closed => ErrorKind::Closed,
             ErrorCause::Trust(error) => kind_of_code(error.code()),
@@ -145,7 +146,8 @@ impl Error {
             ErrorCause::Conversation(ConversationError::OtherWorkspace) => {
                 MemoryErrorCode::Conflict.into()
             }
-            ErrorCause::Conversation(ConversationError::State(error)) => error.code().into(),
+            ErrorCause::Conversation(ConversationError::State(error))
+            | ErrorCause::Events(SubscribeError::Log(error)) => error.code().into(),
             ErrorCause::Events(SubscribeError::Full) => "too_many_subscribers",
             ErrorCause::Events(SubscribeError::Closed) | ErrorCause::Closed => "closed",
             ErrorCause::Trust(error) => error.code().into(),

@@ -22,6 +22,7 @@
 
 mod call_error;
 mod database;
+mod events;
 mod history;
 mod lease;
 mod migrate;

@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0001_state.sql"),
     include_str!("../migrations/0002_roots.sql"),
     include_str!("../migrations/0003_tokens.sql"),
+    include_str!("../migrations/0004_events.sql"),
 ];
 
 const OPERATION: &str = "open the database";

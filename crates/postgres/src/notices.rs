@@ -1,4 +1,4 @@
-//! Notices of changed roots, from the daemon that changed one to the others.
+//! Notices of changed roots and of events, from the daemon that made the change to the others.
 //!
 //! A notice only wakes: the server may drop it with a connection, and a daemon that gets none looks from time to time by
 //! itself.
@@ -14,6 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// The channel of the server.
 pub(crate) const CHANNEL: &str = "lukasa_roots";
+/// Stands for the place of a root in notices about events.
+pub(crate) const EVENTS: &str = "events";
 /// Time between two attempts to listen.
 const LISTEN_RETRY: Duration = Duration::from_secs(1);
 
@@ -78,10 +80,14 @@ async fn listen_once(
     // Notices from before were missed.
     roots.lock().values().for_each(wake);
     while let Some(received) = listener.try_recv().await? {
-        if let Some(root) = parse(received.payload())
-            && let Some(sender) = roots.lock().get(&root)
-        {
-            wake(sender);
+        if let Some((owner, place)) = parse(received.payload()) {
+            let roots = roots.lock();
+            // The end of a write is an event, too.
+            for place in [place, EVENTS.to_owned()] {
+                if let Some(sender) = roots.get(&(owner, place)) {
+                    wake(sender);
+                }
+            }
         }
     }
     Ok(())

@@ -14,21 +14,24 @@ use memory::proposal::ProposalId;
 use sqlx::PgConnection;
 use state::rows::{Columns, decode_rows, single, stored_count, stored_time};
 use state::{
-    AddedProposals, Attempt, ChangeQuery, ConversationRow, DreamPreconditions, EnqueueResult, Head,
-    HeldLock, HistoryStore, LANE_LOCK, LastDream, LockError, Locks, ModelWorkRow, NewChange,
-    NewProposal, NewTask, OpenChange, PathChange, ProposalQuery, ProposalRow, PruneReport,
-    QueueLimits, Retention, RunRow, SegmentRow, SessionRow, StateError, Stats, TaskCount,
-    TaskOutcome, TaskQuery, TaskRow, TaskStore, UsageRow, UseEvent,
+    AddedProposals, Announcement, Attempt, ChangeQuery, ConversationRow, DreamPreconditions,
+    EnqueueResult, EventLog, Head, HeldLock, HistoryStore, LANE_LOCK, LastDream, LockError, Locks,
+    LogBounds, LogEntry, ModelWorkRow, NewChange, NewProposal, NewTask, OpenChange, PathChange,
+    ProposalQuery, ProposalRow, PruneReport, QueueLimits, Retention, RunRow, SegmentRow,
+    SessionRow, StateError, Stats, TaskCount, TaskOutcome, TaskQuery, TaskRow, TaskStore, UsageRow,
+    UseEvent,
 };
-
 use store::backend::{Backend, BackendError, HostedRoots};
+use tokio::sync::watch;
 
 use crate::call_error::CallError;
 use crate::database::Durability::{Synced, Unsynced};
 use crate::database::{Database, Durability, call, random_number};
+use crate::events;
 use crate::history::prune::CONTENTS_DROPPED_AT_ONCE;
 use crate::history::{changes, check, prune, record, usage};
 use crate::lease::Lease;
+use crate::notices::EVENTS;
 use crate::root::{RowBackend, backend_error};
 use crate::row::{rows, run, storable};
 use crate::size::MemorySize;
@@ -182,6 +185,31 @@ impl HostedRoots for OwnerState {
             Some(max) => self.size.check(&self.database, self.owner, (bytes, max)).await,
             None => Ok(()),
         }
+    }
+}
+
+#[async_trait]
+impl EventLog for OwnerState {
+    fn epoch(&self) -> String {
+        format!("{:016x}", self.owner)
+    }
+
+    async fn bounds(&self) -> Result<LogBounds, StateError> {
+        self.database.read("read the bounds of the events", call!(events::bounds, self.owner)).await
+    }
+
+    async fn after(&self, number: u64) -> Result<Vec<LogEntry>, StateError> {
+        self.database.read("read events", call!(events::after, self.owner, number)).await
+    }
+
+    async fn append(&self, event: &Announcement) -> Result<(), StateError> {
+        self.database
+            .write(Synced, "add an event", call!(events::announce, self.owner, event))
+            .await
+    }
+
+    fn notices(&self) -> watch::Receiver<u64> {
+        self.database.notices(self.owner, EVENTS)
     }
 }
 
@@ -354,6 +382,7 @@ impl HistoryStore for OwnerState {
         let before = |age: Duration| stored_time(now).saturating_sub(stored_count(age.as_nanos()));
         let times = (before(retention.age), before(PROPOSAL_WAITING_KEPT));
         self.database.write(Unsynced, OPERATION, call!(proposals::prune, owner, times)).await?;
+        self.database.write(Unsynced, OPERATION, call!(events::prune, owner)).await?;
         let mut report = PruneReport {
             changes: self.drop_changes(OPERATION, times.0, u64::MAX).await?,
             bytes: 0,

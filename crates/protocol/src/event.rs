@@ -1,6 +1,7 @@
 //! Events of a stream, as the `data` of server-sent events.
 //!
-//! An event about memories has an id; the ids of one stream increase without gaps. An event about the stream itself
+//! An event about memories has an id; the ids of one stream increase. They have gaps if several daemons share a database,
+//! whose numbers they all use. An event about the stream itself
 //! (caught up, events lost, slow reader) has no id.
 
 use serde::{Deserialize, Serialize};
@@ -139,7 +140,7 @@ pub enum MemoryChanged {
     },
 }
 
-/// Proposals that were made or decided through this daemon. Published on `/v1/events` of each workspace that has all
+/// Proposals that were made or decided through this daemon, or through one with the same database. Published on `/v1/events` of each workspace that has all
 /// the memories that they name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

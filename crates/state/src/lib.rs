@@ -11,6 +11,7 @@
 
 mod copy;
 mod error;
+mod event_log;
 mod file_lock;
 mod locks;
 pub mod private_files;
@@ -23,6 +24,9 @@ pub mod transfer;
 
 pub use copy::copy_database;
 pub use error::{Fault, FaultClass, StateError};
+pub use event_log::{
+    Announcement, EventLog, LogBounds, LogEntry, LoggedEvent, PinEvent, ProposalStatusEvent,
+};
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use locks::{HeldLock, LANE_LOCK, LockError, Locks};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};

@@ -11,6 +11,7 @@ use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::limits::OUTSIDE_RACE_RETRIES;
 use memory::path::MemoryPath;
+use state::{Announcement, PinEvent};
 
 use crate::backend::{BackendError, FileKind};
 use crate::caller::{CallContext, Precondition};
@@ -20,7 +21,6 @@ use crate::draft::Draft;
 use crate::error::StoreError;
 use crate::memories::{Memories, SavedMemory};
 use crate::root::Root;
-use crate::store::PinEvent;
 
 impl Memories {
     /// Executes one command. An error that the caller can correct is a refusal in the reply; `Err` is a fault of
@@ -164,7 +164,8 @@ impl Memories {
         if changed {
             let (root, path) = (root.key.clone(), relative.clone());
             let provenance = self.caller.provenance.clone();
-            self.store.publish_pin(PinEvent { root, path, pinned, provenance });
+            let pin = PinEvent { root, path, pinned, provenance };
+            self.store.announce(Announcement::Pin(pin)).await;
         }
         Ok(changed)
     }

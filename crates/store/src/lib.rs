@@ -104,6 +104,6 @@ pub use memories::{
 };
 pub use memory_list::MEMORY_LIST;
 pub use remote_folder::{InvalidRemoteFolder, RemoteFolder, RemoteHost};
-pub use store::{ChangeEvent, PinEvent, ProposalStatusEvent, Store, StoreSettings};
+pub use store::{ChangeEvent, Store, StoreSettings};
 pub use unreviewed::{PendingReview, Unreviewed};
 pub use watch::Watch;

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use memory::change::Actor;
 use memory::command::CommandError;
 use memory::path::MemoryPath;
-use state::UsageRow;
+use state::{Announcement, PinEvent, UsageRow};
 
 use crate::error::StoreError;
 use crate::history::DryRun;
 use crate::memories::Memories;
-use crate::store::PinEvent;
 
 impl Memories {
     /// Adds pins and usage that another home recorded of memories that are here. Returns those that change something:
@@ -56,7 +55,8 @@ impl Memories {
             for (mark, _) in to_merge.into_iter().filter(|(_, is_new_pin)| *is_new_pin) {
                 let (root, path) = (root.key.clone(), mark.path);
                 let provenance = self.caller.provenance.clone();
-                self.store.publish_pin(PinEvent { root, path, pinned: true, provenance });
+                let pin = PinEvent { root, path, pinned: true, provenance };
+                self.store.announce(Announcement::Pin(pin)).await;
             }
         }
         Ok(changed)

@@ -14,11 +14,9 @@ use memory::limits::{
     CHANGES_BUFFERED, HISTORY_AGE_DEFAULT, HISTORY_BYTES_DEFAULT, SCOPE_FILES_DEFAULT,
     SCOPE_FILES_MAX,
 };
-use memory::path::RelativePath;
-use memory::proposal::{ProposalId, ProposalStatus};
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{HistoryStore, Retention, StateError, UseEvent};
+use state::{Announcement, EventLog, HistoryStore, Retention, StateError, UseEvent};
 use tokio::sync::{OnceCell, broadcast};
 use tokio::task::JoinHandle;
 
@@ -44,37 +42,6 @@ pub struct ChangeEvent {
     pub files: Arc<[FileChange]>,
 }
 
-/// A memory that was pinned or unpinned; published after the pin is stored. Pins change no text, so history does
-/// not record them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinEvent {
-    /// Root of the memory.
-    pub root: RootKey,
-    /// Path of the memory in its root.
-    pub path: RelativePath,
-    /// Whether the memory is pinned now.
-    pub pinned: bool,
-    /// Provenance of the pin.
-    pub provenance: Provenance,
-}
-
-/// Proposals that were made or decided; published after that is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProposalStatusEvent {
-    /// Numbers of the proposals.
-    pub ids: Vec<ProposalId>,
-    /// Their new status.
-    pub status: ProposalStatus,
-    /// All roots that they are about.
-    pub roots: Vec<RootKey>,
-    /// Task that made them.
-    pub task: Option<String>,
-    /// Change that was made by accepting one.
-    pub change: Option<ChangeId>,
-    /// Provenance of the proposals or of the decision.
-    pub provenance: Provenance,
-}
-
 /// Settings of a store.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
@@ -88,6 +55,8 @@ pub struct StoreSettings {
     pub ssh: SshSettings,
     /// The roots that belong to no checkout, if they are not folders of this host.
     pub hosted: Option<Arc<dyn HostedRoots>>,
+    /// The log that gets the announcements, if several daemons share one.
+    pub events: Option<Arc<dyn EventLog>>,
 }
 
 impl Default for StoreSettings {
@@ -98,6 +67,7 @@ impl Default for StoreSettings {
             memory_list: true,
             ssh: SshSettings::default(),
             hosted: None,
+            events: None,
         }
     }
 }
@@ -125,8 +95,7 @@ pub struct Store {
     pub(crate) uses_noted: AtomicU64,
     pub(crate) background: Background,
     change_events: broadcast::Sender<ChangeEvent>,
-    pin_events: broadcast::Sender<PinEvent>,
-    proposal_events: broadcast::Sender<ProposalStatusEvent>,
+    announcements: broadcast::Sender<Announcement>,
 }
 
 /// Work that is left to do after writes.
@@ -166,8 +135,7 @@ impl Store {
             uses_noted: AtomicU64::new(0),
             background: Background::default(),
             change_events: broadcast::Sender::new(CHANGES_BUFFERED),
-            pin_events: broadcast::Sender::new(CHANGES_BUFFERED),
-            proposal_events: broadcast::Sender::new(CHANGES_BUFFERED),
+            announcements: broadcast::Sender::new(CHANGES_BUFFERED),
         })
     }
 
@@ -200,25 +168,24 @@ impl Store {
         self.change_events.subscribe()
     }
 
-    /// Subscribes to pins that this process sets and removes from now on.
-    pub fn subscribe_to_pins(&self) -> broadcast::Receiver<PinEvent> {
-        self.pin_events.subscribe()
+    /// Subscribes to pins and proposals that this process stores from now on. Those go to the log instead if there is
+    /// one.
+    pub fn subscribe_to_announcements(&self) -> broadcast::Receiver<Announcement> {
+        self.announcements.subscribe()
     }
 
-    /// Subscribes to proposals that this process makes and decides from now on.
-    pub fn subscribe_to_proposals(&self) -> broadcast::Receiver<ProposalStatusEvent> {
-        self.proposal_events.subscribe()
-    }
-
-    /// Publishes proposals to subscribers.
-    pub fn publish_proposals(&self, event: ProposalStatusEvent) {
-        // A send without receivers is no error.
-        drop(self.proposal_events.send(event));
-    }
-
-    pub(crate) fn publish_pin(&self, event: PinEvent) {
-        // A send without receivers is no error.
-        drop(self.pin_events.send(event));
+    /// Publishes a pin or proposals that were stored: in the log that several daemons share, or to subscribers in this
+    /// process. What is stored stays if that fails, so a failure is only logged.
+    pub async fn announce(&self, announcement: Announcement) {
+        match &self.settings.events {
+            Some(events) => {
+                if let Err(error) = events.append(&announcement).await {
+                    tracing::warn!(%error, "subscribers are not notified of a pin or a proposal");
+                }
+            }
+            // A send without receivers is no error.
+            None => drop(self.announcements.send(announcement)),
+        }
     }
 
     /// Returns the roots that this process has opened.

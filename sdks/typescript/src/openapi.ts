@@ -180,7 +180,8 @@ export interface paths {
         };
         /**
          * Stream the events of tasks in a session's workspace, from the start of the session.
-         * @description `Last-Event-ID` resumes after an event, and `X-Qwen-Event-Epoch` names the numbering of its id.
+         * @description `Last-Event-ID` resumes after an event, and `X-Qwen-Event-Epoch` names the numbering of its id. Daemons with one
+         *     database share the numbering: any of them resumes the stream, which may begin before the session then.
          */
         get: operations["of_session"];
         put?: never;
@@ -2349,7 +2350,7 @@ export interface components {
          */
         ProposalAction: "made" | "accepted" | "rejected";
         /**
-         * @description Proposals that were made or decided through this daemon. Published on `/v1/events` of each workspace that has all
+         * @description Proposals that were made or decided through this daemon, or through one with the same database. Published on `/v1/events` of each workspace that has all
          *     the memories that they name.
          */
         ProposalEvent: {

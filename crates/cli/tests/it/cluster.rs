@@ -14,6 +14,7 @@ use crate::daemon::crash::try_request;
 use crate::daemon::{Daemon, TOKEN};
 use crate::sandbox::Sandbox;
 
+mod balanced;
 mod owners;
 
 /// Daemons on one database.

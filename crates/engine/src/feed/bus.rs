@@ -12,14 +12,15 @@ use memory::limits::{
     EVENT_BYTES_REPLAYED_MAX, EVENT_BYTES_WAITING_MAX, EVENTS_KEPT_MAX, EVENTS_WAITING_MAX,
     SESSION_STREAMS_MAX, WORKSPACE_STREAMS_MAX,
 };
+use state::StateError;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::ring::Ring;
 use super::subscription::Subscription;
 
-/// The numbering that event ids belong to: one start of a daemon. The next start counts from 1
-/// again.
+/// The numbering that event ids belong to: one start of a daemon, whose next start counts from 1
+/// again, or the log that several daemons share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch(String);
 
@@ -28,6 +29,11 @@ impl Epoch {
     #[expect(clippy::new_without_default, reason = "each value is unique, unlike a default")]
     pub fn new() -> Self {
         Self(Uuid::new_v4().to_string())
+    }
+
+    /// Returns the epoch of a log.
+    pub(super) fn of_log(name: String) -> Self {
+        Self(name)
     }
 
     /// Returns its name.
@@ -82,7 +88,7 @@ impl Default for Bounds {
 }
 
 /// The reason why a subscription is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum SubscribeError {
     /// The stream has its maximum of readers.
     #[error("the stream has its maximum of readers; close one first")]
@@ -90,6 +96,9 @@ pub enum SubscribeError {
     /// The stream is closed.
     #[error("the stream has ended")]
     Closed,
+    /// The log of the events cannot be read.
+    #[error(transparent)]
+    Log(#[from] StateError),
 }
 
 /// Values shared by all streams of a daemon.

@@ -1,4 +1,7 @@
-//! A ring buffer with the latest events of a feed, each with a number counted from 1.
+//! A ring buffer with the latest events of a feed, in the order of their numbers.
+//!
+//! The numbers of a feed that counts its own events are 1, 2, 3 …. Those of a log that several
+//! daemons share have gaps, because the log has events of other workspaces, too.
 //!
 //! One lock protects it, held for the length of a push or a read. A running total of bytes is
 //! stored with each event, so that the size between two positions is a subtraction.
@@ -30,17 +33,26 @@ pub(super) struct Ring {
 #[derive(Debug, Default)]
 pub(super) struct RingState {
     slots: VecDeque<RingSlot>,
-    /// The number of the newest event.
+    /// The highest number that was used.
     last: u64,
+    /// The highest number whose event is not in the ring any more.
+    forgotten: u64,
     /// The number of the newest batch.
     last_batch: u64,
+    /// Number of all evicted events; events that never got here count as one.
+    evicted: u64,
     /// Total bytes of all evicted events.
     bytes_evicted: u64,
 }
 
+/// An event with its number.
+pub(super) type Numbered = (u64, Arc<FeedEvent>);
+
 /// An event in a ring.
 #[derive(Clone, Debug)]
 pub(super) struct RingSlot {
+    /// Its number.
+    pub(super) number: u64,
     /// The event.
     pub(super) event: Arc<FeedEvent>,
     /// Time of publication.
@@ -74,41 +86,67 @@ impl Backlog {
 }
 
 impl Ring {
-    /// Returns an empty ring whose first event has the number after `last`.
+    /// Returns an empty ring whose numbers come after `last`.
     pub(super) fn starting_after(last: u64, bounds: Bounds) -> Self {
-        let state = Mutex::new(RingState { last, ..RingState::default() });
-        Self { bounds, state, growth: watch::Sender::new(()) }
+        let state = RingState { last, forgotten: last, ..RingState::default() };
+        Self { bounds, state: Mutex::new(state), growth: watch::Sender::new(()) }
     }
 
-    /// Appends an event.
+    /// Appends an event with the next number.
     pub(super) fn push(&self, event: Arc<FeedEvent>, at: Timestamp) {
         self.push_all(&[event], at);
     }
 
-    /// Appends the events of one change, which count as one batch.
+    /// Appends the events of one change with the next numbers. They count as one batch.
     pub(super) fn push_all(&self, batch: &[Arc<FeedEvent>], at: Timestamp) {
-        if batch.is_empty() {
-            return;
-        }
+        self.append(at, |last| {
+            let batch: Vec<_> = (last + 1..).zip(batch.iter().map(Arc::clone)).collect();
+            let through = batch.last().map_or(last, |(number, _)| *number);
+            (batch, through)
+        });
+    }
+
+    /// Appends the events of one change with their numbers, which are above all before and at most
+    /// `through`. All numbers up to `through` are used then. There may be no event.
+    pub(super) fn push_numbered(&self, batch: Vec<Numbered>, through: u64, at: Timestamp) {
+        self.append(at, |last| (batch, through.max(last)));
+    }
+
+    fn append(&self, at: Timestamp, numbered: impl FnOnce(u64) -> (Vec<Numbered>, u64)) {
         let is_read = self.growth.receiver_count() > 0;
-        self.with_state(|state| {
-            state.push_batch(batch, at);
+        let has_grown = self.with_state(|state| {
+            let (batch, through) = numbered(state.last);
+            state.last = through;
+            let Some(&(batch_end, _)) = batch.last() else { return false };
+            state.push_batch(batch, batch_end, at);
             while state.slots.len() > self.bounds.kept_max
                 && !(is_read && state.may_have_readers_in_oldest(&self.bounds))
             {
                 state.pop_oldest();
             }
+            true
         });
-        self.growth.send_replace(());
+        if has_grown {
+            self.growth.send_replace(());
+        }
     }
 
     /// Records that events were lost before they got here. The gap takes a number that is never
     /// delivered, so that each reader learns that it missed something.
     pub(super) fn push_gap(&self) {
+        let last = self.with_state(|state| state.last);
+        self.restart_after(last + 1);
+    }
+
+    /// Forgets all events, and continues with numbers after `last`. Readers from before learn that
+    /// they missed something.
+    pub(super) fn restart_after(&self, last: u64) {
         self.with_state(|state| {
             state.bytes_evicted = state.bytes();
+            state.evicted +=
+                u64::try_from(state.slots.len()).expect("a count fits into 64 bits") + 1;
             state.slots.clear();
-            state.last += 1;
+            (state.last, state.forgotten) = (last, last);
             state.last_batch += 1;
         });
         self.growth.send_replace(());
@@ -126,65 +164,84 @@ impl Ring {
 }
 
 impl RingState {
-    fn push_batch(&mut self, events: &[Arc<FeedEvent>], at: Timestamp) {
+    fn push_batch(&mut self, events: Vec<Numbered>, batch_end: u64, at: Timestamp) {
         let mut bytes_until = self.bytes();
         self.last_batch += 1;
-        self.last += u64::try_from(events.len()).expect("a count fits into 64 bits");
-        let (batch, batch_end) = (self.last_batch, self.last);
-        self.slots.extend(events.iter().map(|event| {
+        let batch = self.last_batch;
+        self.slots.extend(events.into_iter().map(|(number, event)| {
             bytes_until = bytes_until.saturating_add(event.bytes());
-            RingSlot { event: Arc::clone(event), at, bytes_until, batch, batch_end }
+            RingSlot { number, event, at, bytes_until, batch, batch_end }
         }));
     }
 
     fn pop_oldest(&mut self) {
         if let Some(oldest) = self.slots.pop_front() {
             self.bytes_evicted = oldest.bytes_until;
+            self.evicted += 1;
+            self.forgotten = oldest.number;
         }
     }
 
     /// Checks whether a reader inside the oldest batch can still be within its limits.
     fn may_have_readers_in_oldest(&self, bounds: &Bounds) -> bool {
-        !self.backlog(self.before_first() + 1).exceeds(bounds)
+        let oldest = self.slots.front();
+        oldest.is_some_and(|oldest| !self.backlog(oldest.number).exceeds(bounds))
     }
 
-    /// Returns the number of the newest event, 0 if there was none.
+    /// Returns the highest number that was used, 0 if there was none.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns the number before the oldest event in the ring.
+    /// Returns the highest number whose event is not in the ring any more, 0 if all are.
     pub(super) fn before_first(&self) -> u64 {
-        self.last - u64::try_from(self.slots.len()).unwrap_or(self.last)
+        self.forgotten
     }
 
-    /// Returns the event with this number, if it is in the ring.
-    pub(super) fn get(&self, number: u64) -> Option<&RingSlot> {
-        let index = number.checked_sub(self.before_first() + 1)?;
-        self.slots.get(usize::try_from(index).ok()?)
+    /// Returns the number of events in the ring up to and including this number.
+    fn count_through(&self, number: u64) -> usize {
+        self.slots.partition_point(|slot| slot.number <= number)
     }
 
-    /// Returns the backlog behind an event, without the rest of its batch.
+    /// Returns the newest event in the ring up to and including this number.
+    fn newest_through(&self, number: u64) -> Option<&RingSlot> {
+        self.slots.get(self.count_through(number).checked_sub(1)?)
+    }
+
+    /// Returns the next event in the ring after this number.
+    pub(super) fn next_after(&self, number: u64) -> Option<&RingSlot> {
+        self.slots.get(self.count_through(number))
+    }
+
+    /// Returns the backlog behind a position, without the rest of the batch that it is in.
     pub(super) fn backlog(&self, number: u64) -> Backlog {
-        let Some(first) = self.slots.front() else { return Backlog::default() };
-        let (batches, end) = match self.get(number) {
-            Some(slot) => (self.last_batch - slot.batch, slot.batch_end),
-            None if number >= self.last => return Backlog::default(),
-            // The batches of evicted events are unknown, so each event counts as one.
-            None => (self.before_first() - number + self.last_batch - first.batch + 1, number),
+        let (Some(first), Some(_)) = (self.slots.front(), self.next_after(number)) else {
+            return Backlog::default();
+        };
+        let newest = self.newest_through(number);
+        let (batches, end) = if let Some(slot) = newest {
+            (self.last_batch - slot.batch, slot.batch_end.max(number))
+        } else {
+            // The batches of evicted events are unknown, so each event counts as one. Not all numbers
+            // had an event.
+            let evicted = self.forgotten.saturating_sub(number).min(self.evicted);
+            (evicted + self.last_batch - first.batch + 1, number)
         };
         let bytes = self.bytes_after(end);
-        let next = end.max(self.before_first()) + 1;
-        let next_end = self.get(next).map_or(self.last, |next| next.batch_end);
-        let is_excused = batches <= 1 || next_end > next;
-        let counted_bytes = if is_excused { self.bytes_after(next_end) } else { bytes };
+        let next = self.next_after(end);
+        let is_excused = batches <= 1 || next.is_some_and(|next| next.batch_end > next.number);
+        let counted_bytes = match next {
+            Some(next) if is_excused => self.bytes_after(next.batch_end),
+            _ => bytes,
+        };
         Backlog { batches, bytes, counted_bytes }
     }
 
     /// Returns the bytes of all events in the ring after this number.
     pub(super) fn bytes_after(&self, number: u64) -> u64 {
-        let until = self.get(number).map_or(self.bytes_evicted, |slot| slot.bytes_until);
-        if number >= self.last { 0 } else { self.bytes() - until }
+        let before =
+            self.newest_through(number).map_or(self.bytes_evicted, |slot| slot.bytes_until);
+        self.bytes() - before
     }
 
     /// Returns the number before the newest events that fit into `bytes_max` bytes together. The
@@ -196,8 +253,9 @@ impl RingState {
         }
         let bytes = self.bytes();
         let too_early = self.slots.partition_point(|slot| bytes - slot.bytes_until > bytes_max);
-        let first = before + 1 + u64::try_from(too_early).expect("a count fits into 64 bits");
-        first.min(self.last - 1)
+        let last_before_newest = self.slots.len().checked_sub(2);
+        let index = last_before_newest.map(|last| last.min(too_early));
+        index.and_then(|index| self.slots.get(index)).map_or(before, |slot| slot.number)
     }
 
     fn bytes(&self) -> u64 {

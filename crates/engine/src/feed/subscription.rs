@@ -17,7 +17,7 @@ use super::ring::{Backlog, RingState};
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Event number: 1, 2, 3 … within one stream. `None` for messages of the stream about itself.
+    /// Event number, which rises within one stream. It counts 1, 2, 3 … unless several daemons share a log. `None` for messages of the stream about itself.
     pub id: Option<u64>,
     /// Time at which it was published or sent.
     pub at: Timestamp,
@@ -56,7 +56,7 @@ pub struct Resync {
     pub reason: ResyncReason,
     /// Number of the last event before the loss.
     pub last_seen: u64,
-    /// Number of the oldest event delivered after it.
+    /// No event before this number is delivered after it.
     pub earliest: u64,
 }
 
@@ -217,9 +217,7 @@ impl Subscription {
             if let Some(message) = self.check_backlog(ring) {
                 return NextAction::Announce(message);
             }
-            if self.ring_position >= self.live_after
-                && std::mem::take(&mut self.announces_replay_end)
-            {
+            if self.has_replayed(ring) && std::mem::take(&mut self.announces_replay_end) {
                 let last_id = self.id(self.live_after);
                 let replayed = self.replayed;
                 return NextAction::Announce(EventKind::ReplayComplete(ReplayComplete {
@@ -227,15 +225,24 @@ impl Subscription {
                     last_id,
                 }));
             }
-            if self.ring_position >= end.unwrap_or(u64::MAX) {
-                return NextAction::Stop;
-            }
-            self.deliver_next(ring)
+            self.deliver_next(ring, end)
         })
     }
 
-    /// Delivers the next event, if there is one.
-    fn deliver_next(&mut self, ring: &RingState) -> NextAction {
+    /// Tells whether all events of the replay were delivered. The last of their numbers may have no
+    /// event.
+    fn has_replayed(&self, ring: &RingState) -> bool {
+        let next = ring.next_after(self.ring_position);
+        self.ring_position >= self.live_after
+            || (self.ring_position >= ring.before_first()
+                && next.is_none_or(|next| next.number > self.live_after))
+    }
+
+    /// Delivers the next event up to `end`, if there is one.
+    fn deliver_next(&mut self, ring: &RingState, end: Option<u64>) -> NextAction {
+        if self.ring_position >= end.unwrap_or(u64::MAX) {
+            return NextAction::Stop;
+        }
         if self.ring_position < ring.before_first() {
             let last_seen = self.last_seen;
             self.ring_position = ring.before_first();
@@ -243,8 +250,13 @@ impl Subscription {
             let resync = Resync { reason: ResyncReason::Forgotten, last_seen, earliest };
             return NextAction::Announce(EventKind::StateResyncRequired(resync));
         }
-        let Some(slot) = ring.get(self.ring_position + 1) else { return NextAction::Wait };
-        self.ring_position += 1;
+        let slot = match (ring.next_after(self.ring_position), end) {
+            (Some(slot), None) => slot,
+            (Some(slot), Some(end)) if slot.number <= end => slot,
+            (None, None) => return NextAction::Wait,
+            (_, Some(_)) => return NextAction::Stop,
+        };
+        self.ring_position = slot.number;
         self.replayed += u64::from(self.ring_position <= self.live_after);
         self.last_seen = self.id(self.ring_position);
         let event = Arc::clone(&slot.event);

@@ -14,7 +14,7 @@ use memory::path::{Layout, MemoryPath, Mount, Scope};
 use testkit::ManualClock;
 
 use super::bus::StreamContext;
-use super::feeds::Throttle;
+use super::publishing::Throttle;
 use super::ring::Ring;
 use super::*;
 
@@ -351,11 +351,11 @@ fn a_gap_causes_a_resync_of_every_reader() {
 fn the_number_of_readers_is_limited() {
     let world = StreamFixture::new(SMALL);
     let mut readers = vec![world.subscribe(), world.subscribe(), world.subscribe_after(0)];
-    assert_eq!(world.bus.subscribe(None).unwrap_err(), SubscribeError::Full);
+    assert!(matches!(world.bus.subscribe(None), Err(SubscribeError::Full)));
     assert_eq!(world.bus.readers(), 3);
     readers.pop();
     readers.push(world.subscribe());
-    assert_eq!(world.bus.subscribe(None).unwrap_err(), SubscribeError::Full);
+    assert!(matches!(world.bus.subscribe(None), Err(SubscribeError::Full)));
     drop(readers);
     assert_eq!(world.bus.readers(), 0);
 }
@@ -379,7 +379,7 @@ async fn the_end_of_a_stream_ends_all_its_readers() {
     assert_eq!(drain(&mut slow), "complete:0/0 1 end");
     assert_eq!(drain(&mut slow), "end");
     drop((never_read, slow));
-    assert_eq!(world.bus.subscribe(None).unwrap_err(), SubscribeError::Closed);
+    assert!(matches!(world.bus.subscribe(None), Err(SubscribeError::Closed)));
     assert_eq!(world.bus.readers(), 0);
 }
 
@@ -535,4 +535,30 @@ async fn events_at_a_steady_rate_are_never_throttled() {
         tokio::time::advance(Duration::from_micros(100)).await;
         assert!(throttle.acquire().now_or_never().is_some());
     }
+}
+
+#[test]
+fn numbers_of_a_log_have_gaps_and_a_stream_continues_over_them() {
+    let world = StreamFixture::new(SMALL);
+    let at = Timestamp::UNIX_EPOCH;
+    let push = |numbers: &[u64], through| {
+        let batch = numbers.iter().map(|number| (*number, Arc::new(task_event()))).collect();
+        world.ring.push_numbered(batch, through, at);
+    };
+    let mut live = world.subscribe();
+    push(&[], 4);
+    push(&[5, 7], 9);
+    push(&[], 12);
+    assert_eq!(drain(&mut live), "5 7");
+    assert_eq!(drain(&mut world.subscribe_after(5)), "7 complete:1/12");
+    assert_eq!(drain(&mut world.subscribe_after(6)), "7 complete:1/12");
+    // A number that another workspace got is a cursor like any other.
+    assert_eq!(drain(&mut world.subscribe_after(11)), "complete:0/12");
+    assert_eq!(drain(&mut world.subscribe_after(13)), "CursorAhead:13..1 5 7 complete:2/12");
+    // The log dropped events before they were read here.
+    world.ring.restart_after(20);
+    push(&[22], 22);
+    assert_eq!(drain(&mut live), "Forgotten:7..21 22");
+    world.bus.close();
+    assert_eq!(drain(&mut live), "end");
 }

@@ -19,9 +19,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::shared::{Lane, LaneError, Lanes, LanesInner};
 use crate::runner::error_chain;
 use crate::task::record;
-use crate::task::{
-    Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult, TaskState,
-};
+use crate::task::{Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskState};
 use crate::workspace::Workspace;
 
 impl Lanes {
@@ -171,11 +169,6 @@ impl LanesInner {
             TaskState::Completed(result) => self.publish(task, result).await,
             TaskState::Queued | TaskState::Running | TaskState::Failed(_) => {}
         }
-    }
-
-    /// Claims the publication of a task's end. Returns `false` if it was published before.
-    pub(super) fn claim_publication(&self, task: &Task, result: &TaskResult) -> bool {
-        !result.scopes.is_empty() && self.published.lock().insert_new(&task.id)
     }
 }
 

@@ -378,21 +378,11 @@ impl LanesInner {
 
     /// Publishes the end of a task, once. A failure to publish never fails the task.
     pub(super) async fn publish(&self, task: &Task, result: &TaskResult) {
-        if !self.claim_publication(task, result) {
+        let change = ManagedChange::of_task(task, result, self.settings.review_verbose);
+        let Some(change) = change else { return };
+        if !self.published.lock().insert_new(&task.id) {
             return;
         }
-        let saved = result.changes.len();
-        if task.kind() == TaskKind::Review && (saved == 0 || !self.settings.review_verbose) {
-            return;
-        }
-        let change = ManagedChange {
-            workspace: task.workspace.clone(),
-            source: task.kind(),
-            task: task.id.clone(),
-            scopes: result.scopes.clone(),
-            originator: task.requester.client.clone(),
-            saved,
-        };
         if let Err(error) = self.deps.feed.publish(change).await {
             tracing::warn!(task = %task.id, error = %error_chain(&error), "error while publishing the end of a task");
         }

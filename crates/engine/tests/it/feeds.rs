@@ -12,15 +12,14 @@ use lukasa_engine::feed::{
 use lukasa_engine::{
     BaseFolders, BeginSessionError, BindingRequest, CallContext, Caller, ChangeEvent, ClientId,
     Config, ContextMode, ContextScope, CuratorRequest, Engine, LaneSettings, Lanes, Memories,
-    ProposalStatusEvent, RememberRequest, Requester, Session, SessionRegistry, TaskState,
-    Workspace,
+    RememberRequest, Requester, Session, SessionRegistry, TaskState, Workspace,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::command::{MemoryCommand, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
 use memory::proposal::{ProposalId, ProposalStatus};
-use state::{SqliteState, TaskStore};
+use state::{Announcement, ProposalStatusEvent, SqliteState, TaskStore};
 use tempfile::TempDir;
 use testkit::{Faults, FaultyTasks, ManualClock};
 use tokio::task::JoinHandle;
@@ -565,8 +564,8 @@ async fn a_closed_workspace_has_no_streams() {
     daemon.feeds.close(&shop);
     assert_eq!(next_events(&mut of_session).await, "end");
     assert_eq!(next_events(&mut all).await, "end");
-    let refused = daemon.feeds.subscribe(&shop, None).await.unwrap_err();
-    assert_eq!(refused, SubscribeError::Closed);
+    let refused = daemon.feeds.subscribe(&shop, None).await;
+    assert!(matches!(refused, Err(SubscribeError::Closed)));
     assert!(daemon.callers.events(&session.id).await.unwrap().is_none());
     // A task that ends now has no subscribers, which must not fail it.
     daemon.remember("I keep bees.", Scope::Global, None).await;
@@ -591,10 +590,10 @@ async fn proposals_are_published_where_all_their_memories_are() {
             change: None,
             provenance: Provenance::person("test"),
         };
-        sender.send(notice).unwrap();
+        sender.send(Announcement::Proposals(notice)).unwrap();
     }
     drop(sender);
-    daemon.feeds.follow_proposals(receiver).await;
+    daemon.feeds.follow_announcements(receiver).await;
     assert_eq!(next_events(&mut shop).await, "1 person waiting 1 None");
     assert_eq!(next_events(&mut shop).await, "2 person waiting 2 None");
     assert_eq!(next_events(&mut mill).await, "1 person waiting 1 None");

@@ -135,14 +135,27 @@ pub(crate) async fn get(
     owner: i64,
     id: ChangeId,
 ) -> Result<Option<MemoryChange>, CallError> {
+    Ok(by_ids(connection, owner, &[id]).await?.pop())
+}
+
+/// Loads the changes with these numbers, as far as history has them.
+pub(crate) async fn by_ids(
+    connection: &mut PgConnection,
+    owner: i64,
+    ids: &[ChangeId],
+) -> Result<Vec<MemoryChange>, CallError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
     let mut sql = QueryBuilder::new(CHANGE_AND_FILE);
     sql.push(
         ", false AS wrote FROM changes c
         LEFT JOIN change_files f ON f.owner = c.owner AND f.change_id = c.id WHERE c.owner = ",
     );
-    sql.push_bind(owner).push(" AND c.id = ").push_bind(id.0).push(" ORDER BY f.seq");
+    sql.push_bind(owner).push(" AND c.id = ANY(").push_bind(ids).push(") ORDER BY c.id, f.seq");
     let found = rows(connection, sql.build()).await?;
-    Ok(changes(&found).into_iter().next().map(|open| open.change))
+    Ok(changes(&found).into_iter().map(|open| open.change).collect())
 }
 
 /// Loads the open changes that touch a place, oldest first, with the bytes that they write.

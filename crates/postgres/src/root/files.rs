@@ -15,6 +15,7 @@ use state::rows::{Columns, decode_rows, path_range, stored_time};
 use store::backend::{BackendError, Expect, FileKind, FileRead, Stamp};
 
 use crate::call_error::CallError;
+use crate::events::NOW;
 use crate::lease::{HELD, IS_HELD};
 use crate::notices::{CHANNEL, notice};
 use crate::root::listing::{self, stat};
@@ -149,8 +150,9 @@ const BEGIN: &str = "INSERT INTO roots (owner, place, writes, writing, recorder)
 const END: &str = "UPDATE roots SET writing = false, recorder = $5
     WHERE owner = $1 AND place = $4 AND writing AND {held} AND writes = $9 AND last_version = $10";
 
-/// Marks the start or the end of a write of the daemons of a database, and notifies other daemons of the end. Fails if
-/// the lock was lost, and at the end if a step of the write was.
+/// Marks the start or the end of a write of the daemons of a database. Fails if the lock was lost, and at the end if a step
+/// of the write was. The end adds the changes that are complete since the end before to the log of events, and notifies
+/// other daemons.
 pub(super) async fn mark(
     connection: &mut PgConnection,
     target: Target<'_>,
@@ -167,6 +169,20 @@ pub(super) async fn mark(
             INSERT INTO completed_changes (owner, place, recorder, change_id)
             SELECT $1, $4, $5, $6 FROM marked WHERE $6::bigint IS NOT NULL
             ON CONFLICT (owner, place, recorder) DO UPDATE SET change_id = excluded.change_id),
+        ended AS (
+            SELECT f.change_id, count(*) AS files FROM change_files f, marked
+            WHERE NOT marked.writing AND f.owner = $1 AND f.place = $4 AND f.change_id <= $6
+                AND f.change_id > coalesce((SELECT change_id FROM completed_changes
+                    WHERE owner = $1 AND place = $4 AND recorder = $5), $6 - 1)
+            GROUP BY f.change_id),
+        numbered AS (
+            UPDATE counters SET last_event = last_event + (SELECT sum(files)::bigint FROM ended)
+            WHERE owner = $1 AND EXISTS (SELECT 1 FROM ended) RETURNING last_event),
+        logged AS (
+            INSERT INTO events (owner, number, count, at, kind, change_id, subject)
+            SELECT $1, last_event + files - (sum(files) OVER (ORDER BY change_id DESC))::bigint, files, {NOW}, 'change',
+                change_id, $4
+            FROM ended, numbered),
         noticed AS (SELECT pg_notify($7, $8) FROM marked WHERE NOT writing)
         SELECT writes, last_version, (SELECT count(*) FROM noticed) AS noticed, $9::bigint, $10::bigint FROM marked"
     )));

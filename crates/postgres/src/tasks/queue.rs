@@ -11,6 +11,7 @@ use state::{
 };
 
 use crate::call_error::CallError;
+use crate::events;
 use crate::history::{lock_owner, next_number};
 use crate::row::{Row, rows, run, storable};
 
@@ -280,7 +281,11 @@ pub(crate) async fn finish(
     let finish = finish.bind(owner).bind(attempt.task).bind(i64::from(attempt.number));
     let finish = finish.bind(end.status.as_str()).bind(storable(end.outcome));
     let finish = finish.bind(storable(end.request)).bind(stored_time(at));
-    Ok(run(connection, finish).await? > 0)
+    let has_finished = run(connection, finish).await? > 0;
+    if has_finished {
+        events::add_task_end(connection, owner, attempt.task).await?;
+    }
+    Ok(has_finished)
 }
 
 /// Cancels a task of which nothing can have been written. Returns whether this call did.
@@ -330,11 +335,24 @@ pub(crate) async fn get(
     owner: i64,
     id: &str,
 ) -> Result<Option<TaskRow>, CallError> {
+    Ok(by_ids(connection, owner, &[id]).await?.pop())
+}
+
+/// Loads the tasks with these ids, as far as there are any.
+pub(crate) async fn by_ids(
+    connection: &mut PgConnection,
+    owner: i64,
+    ids: &[&str],
+) -> Result<Vec<TaskRow>, CallError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let query = sqlx::query(AssertSqlSafe(format!(
-        "SELECT {COLUMNS} FROM tasks WHERE owner = $1 AND id = $2"
+        "SELECT {COLUMNS} FROM tasks WHERE owner = $1 AND id = ANY($2)"
     )));
-    let found = rows(connection, query.bind(owner).bind(storable(id))).await?;
-    Ok(decode_rows("tasks", &found, task).pop())
+    let ids: Vec<_> = ids.iter().map(|id| storable(id)).collect();
+    let found = rows(connection, query.bind(owner).bind(ids)).await?;
+    Ok(decode_rows("tasks", &found, task))
 }
 
 /// Loads the tasks that match a query, newest first.

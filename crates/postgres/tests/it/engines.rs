@@ -24,13 +24,13 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 const LEASE: Duration = Duration::from_secs(1);
 
 /// A daemon without its HTTP server.
-struct Daemon {
-    engine: Engine,
+pub(crate) struct Daemon {
+    pub(crate) engine: Engine,
     _home: TempDir,
 }
 
 impl Daemon {
-    async fn start(address: &str) -> Self {
+    pub(crate) async fn start(address: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let folders =
             BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
@@ -40,6 +40,7 @@ impl Daemon {
         let storage = Storage {
             state: Arc::clone(&owner) as _,
             locks: Arc::clone(&owner) as _,
+            events: Some(Arc::clone(&owner) as _),
             roots: Some(owner),
             process_slots: None,
         };
@@ -47,15 +48,15 @@ impl Daemon {
         Self { engine, _home: home }
     }
 
-    fn memories(&self) -> Memories {
+    pub(crate) fn memories(&self) -> Memories {
         self.engine.memories(&workspace("team").binding, Caller::person("test"))
     }
 
-    async fn apply(&self, command: MemoryCommand) -> Reply {
+    pub(crate) async fn apply(&self, command: MemoryCommand) -> Reply {
         self.memories().apply(command, &CallContext::default()).await.unwrap()
     }
 
-    async fn serve(&self) -> RunningServices {
+    pub(crate) async fn serve(&self) -> RunningServices {
         let settings =
             LaneSettings { maintenance_interval: LEASE / 4, ..self.engine.lane_settings() };
         self.engine.serve(&[workspace("team"), workspace("other")], settings).await.unwrap()
@@ -63,16 +64,16 @@ impl Daemon {
 }
 
 /// Returns a workspace that is named and has no folder.
-fn workspace(name: &str) -> Workspace {
+pub(crate) fn workspace(name: &str) -> Workspace {
     let id = WorkspaceChoice::Id(name.parse().unwrap());
     Workspace::from_binding(BindingRequest { workspace: id, ..BindingRequest::default() })
 }
 
-fn path(text: &str) -> MemoryPath {
+pub(crate) fn path(text: &str) -> MemoryPath {
     MemoryPath::parse(text, Layout::Scoped).unwrap()
 }
 
-fn create(at: &str, text: &str) -> MemoryCommand {
+pub(crate) fn create(at: &str, text: &str) -> MemoryCommand {
     MemoryCommand::Create { path: path(at), file_text: text.to_owned() }
 }
 
@@ -130,7 +131,7 @@ async fn daemons_edit_the_same_memories_and_lose_nothing() {
 }
 
 /// Submits as many tasks as this to one workspace, and returns their ids.
-async fn submit(
+pub(crate) async fn submit(
     services: &RunningServices,
     workspace: &Workspace,
     (label, count): (&str, usize),

@@ -3,6 +3,7 @@
 
 mod conformance;
 mod engines;
+mod events;
 mod failures;
 mod roots;
 mod sharing;

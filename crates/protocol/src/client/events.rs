@@ -4,6 +4,8 @@
 //! reconnect it resumes from there. If events were lost, the daemon sends
 //! [`Event::StateResyncRequired`](crate::event::Event::StateResyncRequired); a gap is never silent.
 
+use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::stream::{self, Stream};
@@ -11,7 +13,8 @@ use http_body_util::BodyExt as _;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
-use tokio::time::{sleep, timeout};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::call::ApiCall;
 use super::endpoint::Connection;
@@ -63,8 +66,21 @@ pub struct EventStream {
     /// events. A reader that is disconnected before it must receive that report again.
     server_cursor: Option<Cursor>,
     open: Option<OpenStream>,
+    /// The attempt to connect that is under way. It outlives a dropped [`next`](EventStream::next).
+    connecting: Option<Connecting>,
     reconnects: bool,
     attempts: u32,
+}
+
+type Connected = Result<(Response<Incoming>, Connection), ClientError>;
+
+/// A wait and an attempt to connect after it. Only `&mut` reaches the future; the mutex makes the stream `Sync`.
+struct Connecting(Mutex<Pin<Box<dyn Future<Output = Connected> + Send>>>);
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connecting")
+    }
 }
 
 /// An open connection of a stream.
@@ -74,6 +90,8 @@ struct OpenStream {
     _connection: Connection,
     reader: FrameReader,
     waiting: std::vec::IntoIter<Frame>,
+    /// When the last bytes arrived.
+    heard_at: Instant,
 }
 
 impl Client {
@@ -105,10 +123,11 @@ impl Client {
             cursor,
             server_cursor: None,
             open: None,
+            connecting: None,
             reconnects: true,
             attempts: 0,
         };
-        events.connect().await?;
+        events.connect(Duration::ZERO).await?;
         Ok(events)
     }
 }
@@ -127,7 +146,7 @@ impl EventStream {
     }
 
     /// Waits for the next event; `None` when a stream [without reconnect](Self::without_reconnect) has ended. Dropping
-    /// the future loses no event.
+    /// the future loses no event, and an attempt to reconnect goes on with the next call.
     ///
     /// A connection that ends or stays silent for too long is reopened, with growing delays. Types of events that this
     /// version does not know are skipped.
@@ -184,9 +203,9 @@ impl EventStream {
     /// Tries to connect until it succeeds, or fails too often.
     async fn reconnect(&mut self) -> Result<(), ClientError> {
         loop {
-            sleep(delay(self.attempts)).await;
+            let connected = self.connect(delay(self.attempts)).await;
             self.attempts += 1;
-            match self.connect().await {
+            match connected {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_temporary() && self.attempts < RECONNECT_ATTEMPTS_MAX => {}
                 Err(error) => {
@@ -197,7 +216,28 @@ impl EventStream {
         }
     }
 
-    async fn connect(&mut self) -> Result<(), ClientError> {
+    /// Connects after a wait, or goes on with the attempt that is under way.
+    async fn connect(&mut self, wait: Duration) -> Result<(), ClientError> {
+        let connecting = match self.connecting.take() {
+            Some(connecting) => connecting,
+            None => self.start_connecting(wait)?,
+        };
+        let connecting = self.connecting.insert(connecting);
+        let connected = connecting.0.get_mut().await;
+        self.connecting = None;
+        let (response, connection) = connected?;
+        self.server_cursor = read_cursor(response.headers());
+        if self.cursor.is_none() {
+            self.cursor = self.server_cursor.take();
+        }
+        let (waiting, heard_at) = (Vec::new().into_iter(), Instant::now());
+        let reader = FrameReader::default();
+        self.open =
+            Some(OpenStream { response, _connection: connection, reader, waiting, heard_at });
+        Ok(())
+    }
+
+    fn start_connecting(&self, wait: Duration) -> Result<Connecting, ClientError> {
         let mut call = self.call.clone();
         if let Some(Cursor { last_seen, epoch }) = &self.cursor {
             let name = HeaderName::from_static(LAST_EVENT_ID_HEADER);
@@ -207,15 +247,11 @@ impl EventStream {
                 call = call.header(name, header("the epoch", epoch)?);
             }
         }
-        let (response, connection) = self.client.stream(&call).await?;
-        self.server_cursor = read_cursor(response.headers());
-        if self.cursor.is_none() {
-            self.cursor = self.server_cursor.take();
-        }
-        let waiting = Vec::new().into_iter();
-        let reader = FrameReader::default();
-        self.open = Some(OpenStream { response, _connection: connection, reader, waiting });
-        Ok(())
+        let client = self.client.clone();
+        Ok(Connecting(Mutex::new(Box::pin(async move {
+            sleep(wait).await;
+            client.stream(&call).await
+        }))))
     }
 }
 
@@ -237,8 +273,10 @@ impl OpenStream {
             if let Some(frame) = self.waiting.next() {
                 return Ok(Some(frame));
             }
-            let part = timeout(SILENCE_MAX, self.response.body_mut().frame()).await;
+            let silent_at = self.heard_at + SILENCE_MAX;
+            let part = timeout_at(silent_at, self.response.body_mut().frame()).await;
             let Ok(part) = part else { return Err(ClientError::TimedOut(SILENCE_MAX)) };
+            self.heard_at = Instant::now();
             let Some(part) = part else { return Ok(None) };
             if let Ok(bytes) = part?.into_data() {
                 self.waiting = self.reader.push(&bytes)?.into_iter();

@@ -8,6 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 const DEADLINE: Duration = Duration::from_millis(200);
+/// Shorter than an attempt to reconnect takes.
+const SHORT_WAIT: Duration = Duration::from_millis(30);
 
 /// Reads the head of a request. Returns it, or `None` if the connection ended first.
 async fn head(stream: &mut TcpStream) -> Option<String> {
@@ -225,6 +227,41 @@ async fn a_stream_skips_unknown_events_and_ends_with_the_connection() {
     assert_eq!(events.next().await.unwrap(), None);
     let cursor = events.cursor().unwrap();
     assert_eq!((cursor.last_seen, cursor.epoch.as_deref()), (6, Some("e")));
+}
+
+#[tokio::test]
+async fn a_reader_that_waits_only_shortly_reconnects_to_a_slow_daemon() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (waited, has_waited) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let head_sent = "HTTP/1.1 200 OK\r\nx-lukasa-event-cursor: 3\r\n\r\n";
+        let (mut first, _) = listener.accept().await.unwrap();
+        head(&mut first).await.unwrap();
+        first.write_all(head_sent.as_bytes()).await.unwrap();
+        drop(first);
+        let (mut second, _) = listener.accept().await.unwrap();
+        head(&mut second).await.unwrap();
+        has_waited.await.unwrap();
+        let event = r#"{"id":4,"v":1,"type":"replay_complete","data":{"replayedCount":0,"lastEventId":0},"_meta":{"serverTimestamp":1}}"#;
+        let frames = format!("{head_sent}id: 4\ndata: {event}\n\n");
+        second.write_all(frames.as_bytes()).await.unwrap();
+        // Only one connection is answered: a second attempt would wait for ever.
+        std::future::pending::<()>().await;
+    });
+    let client = Client::new(url.parse().unwrap(), "token").unwrap();
+    let mut events = client.events(StartFrom::Now).await.unwrap();
+    let mut waited = Some(waited);
+    for round in 0..100 {
+        if let Ok(event) = tokio::time::timeout(SHORT_WAIT, events.next()).await {
+            assert_eq!(event.unwrap().unwrap().id, Some(4));
+            return;
+        }
+        if let Some(waited) = waited.take_if(|_| round == 9) {
+            waited.send(()).unwrap();
+        }
+    }
+    panic!("the stream never reconnected");
 }
 
 #[tokio::test]

@@ -38,7 +38,8 @@ pub(super) fn routes() -> Routes {
 
 /// Stream the events of tasks in a session's workspace, from the start of the session.
 ///
-/// `Last-Event-ID` resumes after an event, and `X-Qwen-Event-Epoch` names the numbering of its id.
+/// `Last-Event-ID` resumes after an event, and `X-Qwen-Event-Epoch` names the numbering of its id. Daemons with one
+/// database share the numbering: any of them resumes the stream, which may begin before the session then.
 #[utoipa::path(
     get,
     path = "/session/{id}/events",
@@ -108,6 +109,7 @@ impl From<SubscribeError> for ErrorResponse {
         match error {
             SubscribeError::Full => ErrorCode::TooManySubscribers.into(),
             SubscribeError::Closed => ErrorCode::WorkspaceDraining.into(),
+            SubscribeError::Log(error) => error.into(),
         }
     }
 }

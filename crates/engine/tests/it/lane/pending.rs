@@ -15,7 +15,7 @@ use memory::error_code::MemoryErrorCode;
 use memory::proposal::{
     EntryChange, EntryReference, Proposal, ProposalId, ProposalKind, ProposalStatus,
 };
-use state::{NewProposal, SqliteState};
+use state::{Announcement, NewProposal, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
@@ -97,7 +97,7 @@ async fn a_proposal_waits_with_a_preview_of_its_changes() {
     let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n- y\n").await;
-    let mut announced = process.store.subscribe_to_proposals();
+    let mut announced = process.store.subscribe_to_announcements();
     let task = process.submit_and_wait("propose x project/a.md propose y project/a.md").await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
     assert_eq!(result.proposals.count(), 2);
@@ -108,7 +108,9 @@ async fn a_proposal_waits_with_a_preview_of_its_changes() {
         (first.origin.as_str(), first.task.as_deref()),
         ("remember", Some(task.id.as_str()))
     );
-    let notice = announced.try_recv().unwrap();
+    let Ok(Announcement::Proposals(notice)) = announced.try_recv() else {
+        panic!("the proposals are announced")
+    };
     assert_eq!((notice.ids, notice.status), (vec![first.id, second.id], ProposalStatus::Waiting));
     assert_eq!(first.stale, None);
     insta::assert_snapshot!(first.diffs[0].unified, @r"
