@@ -528,6 +528,12 @@ pub const SESSIONS_MAX: usize = 4_096;
 /// The longest time for which a token of an owner may be valid, in days: a century, which every clock can represent.
 pub const TOKEN_DAYS_MAX: u32 = 36_500;
 
+/// The most tokens of one owner: a list that a person can still read, and more than the agents of a company have.
+pub const OWNER_TOKENS_MAX: u32 = 1_000;
+
+/// The longest note of a token, in characters: a line of a list.
+pub const TOKEN_NOTE_CHARS_MAX: usize = 200;
+
 const _: () = assert!(EVENTS_WAITING_MAX < EVENTS_KEPT_MAX);
 const _: () = assert!(EVENTS_PUBLISHED_PER_BATCH < EVENTS_WAITING_MAX);
 const _: () = assert!(EVENT_BYTES_WAITING_MAX < EVENT_BYTES_REPLAYED_MAX);

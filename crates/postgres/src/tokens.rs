@@ -6,13 +6,17 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use memory::document::Revision;
+use memory::limits::OWNER_TOKENS_MAX;
 use memory::owner::{NewToken, Role, StoredToken, TokenOptions, TokenRights};
 use sqlx::PgConnection;
 use state::StateError;
-use state::rows::{ColumnResult, Columns, InvalidValue, decode_rows, stored_revision, time};
+use state::rows::{
+    ColumnResult, Columns, InvalidValue, decode_rows, single, stored_revision, time,
+};
 
 use crate::call_error::CallError;
 use crate::database::{Database, Durability, call, interval};
+use crate::history::lock_owner;
 use crate::row::{rows, run, storable};
 
 /// The first characters of every token, by which scanners for leaked secrets can find it.
@@ -57,26 +61,28 @@ impl OwnerName {
 }
 
 impl Database {
-    /// Creates a token of an owner, and registers the owner if the name is new.
+    /// Creates a token of an owner, and registers the owner if the name is new. Returns `None` if the owner has
+    /// [`OWNER_TOKENS_MAX`] tokens that are valid.
+    ///
+    /// At that limit, the tokens that are no longer valid are deleted.
     pub async fn create_token(
         &self,
         owner: &str,
         options: TokenOptions<'_>,
-    ) -> Result<NewToken, StateError> {
+    ) -> Result<Option<NewToken>, StateError> {
         let owner = self.owner(owner).await?.number();
         let id = random_hex::<ID_BYTES>();
         let text = format!("{TOKEN_PREFIX}{}", random_hex::<TOKEN_BYTES>());
-        let note = options.note.map(storable);
-        let options = TokenOptions { note: note.as_deref(), ..options };
         let (digest, id_text) = (digest(&text), id.as_str());
         let digest = digest.as_slice();
-        self.write(
-            Durability::Synced,
-            "create a token",
-            call!(insert, owner, (id_text, digest), options),
-        )
-        .await?;
-        Ok(NewToken { id, text })
+        let is_created = self
+            .write(
+                Durability::Synced,
+                "create a token",
+                call!(insert, owner, (id_text, digest), options),
+            )
+            .await?;
+        Ok(is_created.then_some(NewToken { id, text }))
     }
 
     /// Returns the tokens of an owner or of all, the oldest first. Tokens that are no longer valid are among them.
@@ -113,19 +119,33 @@ fn random_hex<const BYTES: usize>() -> String {
     })
 }
 
+/// Inserts a token; returns false if the owner has the most tokens already.
 async fn insert(
     connection: &mut PgConnection,
     owner: i64,
     (id, digest): (&str, &[u8]),
-    TokenOptions { role, note, valid_for }: TokenOptions<'_>,
-) -> Result<(), CallError> {
+    options: TokenOptions<'_>,
+) -> Result<bool, CallError> {
+    // Two daemons must not both create the last one.
+    lock_owner(connection, owner).await?;
+    let count = sqlx::query("SELECT count(*) AS number FROM tokens WHERE owner = $1").bind(owner);
+    let tokens = single(&rows(connection, count).await?, |row| row.count("number"))?;
+    if tokens >= u64::from(OWNER_TOKENS_MAX) {
+        let ended =
+            sqlx::query("DELETE FROM tokens WHERE owner = $1 AND ends_at <= clock_timestamp()");
+        let deleted = run(connection, ended.bind(owner)).await?;
+        if tokens.saturating_sub(deleted) >= u64::from(OWNER_TOKENS_MAX) {
+            return Ok(false);
+        }
+    }
+    let note = options.note().map(storable);
     let insert = sqlx::query(
         "INSERT INTO tokens (owner, id, digest, role, note, created_at, ends_at)
         VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp() + $6::interval)",
     );
-    let insert = insert.bind(owner).bind(id).bind(digest).bind(role.as_ref()).bind(note);
-    run(connection, insert.bind(valid_for.map(interval))).await?;
-    Ok(())
+    let insert = insert.bind(owner).bind(id).bind(digest).bind(options.role().as_ref());
+    run(connection, insert.bind(note.as_deref()).bind(options.valid_for().map(interval))).await?;
+    Ok(true)
 }
 
 async fn list(

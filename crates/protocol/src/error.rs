@@ -94,6 +94,8 @@ codes! {
         "The limit for streams that read this is reached.";
     TooManySessions = 429,
         "The workspace has reached its limit of sessions, and all of them are in use.";
+    TooManyTokens = 409,
+        "The owner has reached its limit of tokens. Revoke some.";
 
     // Tasks.
     InvalidContent = 400,

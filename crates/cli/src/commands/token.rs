@@ -38,7 +38,8 @@ fn print(app: &App) -> Result<Status, Failure> {
 #[cfg(feature = "cluster")]
 mod in_database {
     use memory::error_code::MemoryErrorCode;
-    use memory::owner::{StoredToken, TokenOptions};
+    use memory::limits::OWNER_TOKENS_MAX;
+    use memory::owner::{Role, StoredToken, TokenOptions};
     use postgres::{Database, OwnerName};
     use serde_json::json;
 
@@ -58,9 +59,7 @@ mod in_database {
         let database = database::open_unchanged(address).await?;
         let done = match action {
             TokenAction::Create { owner, role, note, days, .. } => {
-                let valid_for = days.map(TokenOptions::days);
-                let options = TokenOptions { role: *role, note: note.as_deref(), valid_for };
-                create(app, &database, &name(owner)?, options).await
+                create(app, &database, &name(owner)?, options(*role, note.as_deref(), *days)?).await
             }
             TokenAction::List { owner, .. } => {
                 let owner = owner.as_deref().map(name).transpose()?;
@@ -70,6 +69,14 @@ mod in_database {
         };
         database.close().await;
         done
+    }
+
+    fn options(
+        role: Role,
+        note: Option<&str>,
+        days: Option<u32>,
+    ) -> Result<TokenOptions<'_>, Failure> {
+        TokenOptions::new(role, note, days).map_err(|invalid| Failure::usage(invalid.to_string()))
     }
 
     fn name(owner: &str) -> Result<OwnerName, Failure> {
@@ -82,10 +89,17 @@ mod in_database {
         owner: &OwnerName,
         options: TokenOptions<'_>,
     ) -> Result<Status, Failure> {
-        let token = database.create_token(owner.as_str(), options).await?;
+        let Some(token) = database.create_token(owner.as_str(), options).await? else {
+            let full = format!(
+                "the owner {} has {OWNER_TOKENS_MAX} tokens, which is the maximum",
+                owner.as_str()
+            );
+            return Err(Failure::new(MemoryErrorCode::ScopeFull, full)
+                .help("`lukasa token list` shows them, `lukasa token revoke ID` ends one"));
+        };
         if app.output.json {
             app.output.value(&json!({
-                "token": token.text, "id": token.id, "owner": owner.as_str(), "role": options.role.as_ref(),
+                "token": token.text, "id": token.id, "owner": owner.as_str(), "role": options.role().as_ref(),
             }))?;
         } else {
             app.output.text(&format!("{}\n", token.text))?;

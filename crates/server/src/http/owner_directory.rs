@@ -23,12 +23,12 @@ pub trait OwnerDirectory: fmt::Debug + Send + Sync {
         workspaces: &[Workspace],
     ) -> Result<OpenedOwner, OpenOwnerError>;
 
-    /// Creates a token of an owner.
+    /// Creates a token of an owner. Returns `None` if the owner has as many tokens as an owner may have.
     async fn create_token(
         &self,
         owner: &str,
         options: TokenOptions<'_>,
-    ) -> Result<NewToken, StateError>;
+    ) -> Result<Option<NewToken>, StateError>;
 
     /// Returns the tokens of an owner, the oldest first.
     async fn tokens(&self, owner: &str) -> Result<Vec<StoredToken>, StateError>;

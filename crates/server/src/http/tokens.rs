@@ -3,7 +3,6 @@
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use memory::limits::TOKEN_DAYS_MAX;
 use memory::owner::{StoredToken, TokenOptions};
 use protocol::error::ErrorCode;
 use protocol::tokens::{CreateToken, CreatedToken, Token, TokenList};
@@ -14,7 +13,6 @@ use super::owner_directory::OwnTokens;
 use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
-use crate::limits::PROVENANCE_CHARS_MAX;
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
@@ -59,17 +57,10 @@ async fn create(
     let role = role.parse().map_err(|_| {
         ErrorResponse::invalid_arguments("`role` must be `read`, `write` or `admin`")
     })?;
-    if note.as_ref().is_some_and(|note| note.chars().count() > PROVENANCE_CHARS_MAX) {
-        let message = format!("`note` must have at most {PROVENANCE_CHARS_MAX} characters");
-        return Err(ErrorResponse::invalid_arguments(&message));
-    }
-    if days.is_some_and(|days| !(1..=TOKEN_DAYS_MAX).contains(&days)) {
-        let message = format!("`days` must be 1 to {TOKEN_DAYS_MAX}");
-        return Err(ErrorResponse::invalid_arguments(&message));
-    }
-    let valid_for = days.map(TokenOptions::days);
-    let options = TokenOptions { role, note: note.as_deref(), valid_for };
+    let options = TokenOptions::new(role, note.as_deref(), days)
+        .map_err(|invalid| ErrorResponse::invalid_arguments(invalid.to_string()))?;
     let token = of.directory.create_token(&of.owner, options).await?;
+    let token = token.ok_or(ErrorCode::TooManyTokens)?;
     Ok((StatusCode::CREATED, Json(CreatedToken { id: token.id, token: token.text })))
 }
 

@@ -99,7 +99,7 @@ impl OwnerDirectory for DatabaseOwners {
         &self,
         owner: &str,
         options: TokenOptions<'_>,
-    ) -> Result<NewToken, StateError> {
+    ) -> Result<Option<NewToken>, StateError> {
         self.database.create_token(owner, options).await
     }
 

@@ -333,6 +333,46 @@ fn an_admin_manages_the_tokens_of_the_owner_and_of_no_other_one() {
 }
 
 #[test]
+fn an_owner_with_the_most_tokens_gets_another_one_when_one_has_ended() {
+    let database = Database::start(PostgresVersion::Debian);
+    let place = Sandbox::new();
+    let daemon = database.daemon(&place);
+    let admin = database.new_token(&place, "ann", "admin");
+    let admin = TokenCaller { daemon: &daemon, token: &admin };
+    let fill = "INSERT INTO tokens (owner, id, digest, role, created_at)
+        SELECT owners.id, 'id' || n, sha256(n::text::bytea), 'read', now()
+        FROM owners, generate_series(1, 998) n WHERE owners.name = 'ann'";
+    database.server.query("lukasa", fill).unwrap();
+    let new = json!({ "role": "read" });
+    let create = || (0..8).map(|_| admin.post("/v1/tokens", &new).status).collect::<Vec<_>>();
+    let created: Vec<_> = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4).map(|_| scope.spawn(create)).collect();
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
+    });
+    assert_eq!(created.iter().filter(|&&status| status == 201).count(), 1, "{created:?}");
+    assert_eq!(admin.post("/v1/tokens", &new).json()["code"], "too_many_tokens");
+
+    let by_command = |args: &[&str]| {
+        let mut command = place.lukasa(&[&["token", "create"], args].concat());
+        place.run_command(command.env("LUKASA_DATABASE", &database.address))
+    };
+    let refused = by_command(&["--owner", "ann"]);
+    assert_eq!(refused.status, 5, "{}", refused.shown());
+    assert!(refused.stderr.contains("ann has 1000 tokens"), "{}", refused.shown());
+    let refused = by_command(&["--owner", "ben", "--note", &"é".repeat(201)]);
+    assert_eq!(refused.status, 2, "{}", refused.shown());
+    assert_eq!(by_command(&["--owner", "ben", "--note", &"é".repeat(200)]).status, 0);
+
+    let end = "UPDATE tokens SET ends_at = now() WHERE id = 'id7'";
+    database.server.query("lukasa", end).unwrap();
+    assert_eq!(admin.post("/v1/tokens", &new).status, 201);
+    let listed = admin.get("/v1/tokens").json()["tokens"].as_array().unwrap().clone();
+    assert_eq!(listed.len(), 1_000);
+    assert!(!listed.iter().any(|token| token["id"] == "id7"), "it was deleted");
+    assert_eq!(admin.post("/v1/tokens", &new).status, 409);
+}
+
+#[test]
 fn a_workspace_with_memories_is_listed_and_removed_and_one_that_was_only_named_is_not() {
     let database = Database::start(PostgresVersion::Debian);
     let place = Sandbox::new();
