@@ -61,7 +61,7 @@ declare namespace T {
   interface ScopeStats { scope: string; memories: number; memoriesMax: number; bytes: number; unavailable?: string | null }
   interface Stats {
     workspaceId: string; scopes: ScopeStats[]; connections: number; eventStreams: number;
-    history: { changes: number; contentBytes: number; databaseBytes: number; open: number };
+    history: { changes: number; contentBytes: number; databaseBytes?: number; open: number };
     nextDream?: { notBefore?: string | null; sessionsMissing: number } | null;
   }
   interface TaskEntry { action: string; filePath: string; summary: string }

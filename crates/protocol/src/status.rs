@@ -18,9 +18,9 @@ pub struct Stats {
     /// The conditions of the next scheduled dream; none if dreams are not scheduled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_dream: Option<NextDream>,
-    /// The number of open event streams.
+    /// The number of open event streams; for the token of an owner, of those of the owner.
     pub event_streams: u64,
-    /// The number of open connections.
+    /// The number of open connections; for the token of an owner, of those of the owner.
     pub connections: u64,
 }
 
@@ -65,6 +65,7 @@ pub struct HistoryStats {
     pub open: u64,
     /// The compressed size of all stored contents in bytes.
     pub content_bytes: u64,
-    /// The size of the database in bytes.
-    pub database_bytes: u64,
+    /// The size of the database in bytes; none for the token of an owner, because the database has other owners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database_bytes: Option<u64>,
 }

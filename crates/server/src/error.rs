@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::{BackendError, ContextFileError, StateError, StoreError, SubmitError, TaskKind};
 use memory::command::CommandError;
@@ -30,7 +30,7 @@ pub(crate) struct ErrorResponse(Box<Parts>);
 #[derive(Debug)]
 struct Parts {
     body: ErrorBody,
-    header: Option<(HeaderName, HeaderValue)>,
+    headers: HeaderMap,
     /// The status, if it is not that of the code.
     status: Option<StatusCode>,
 }
@@ -38,19 +38,19 @@ struct Parts {
 impl ErrorResponse {
     /// Sets `Retry-After`, in seconds.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
-        self.0.header = Some((RETRY_AFTER, HeaderValue::from(seconds)));
+        self.0.headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         self
     }
 
     /// Sets `WWW-Authenticate: Bearer`.
     pub(crate) fn with_challenge(mut self) -> Self {
-        self.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        self.0.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         self
     }
 
     /// Closes the connection after this answer.
     pub(crate) fn close_connection(mut self) -> Self {
-        self.0.header = Some((CONNECTION, HeaderValue::from_static("close")));
+        self.0.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         self
     }
 
@@ -105,7 +105,7 @@ impl ErrorResponse {
 
 impl From<ErrorBody> for ErrorResponse {
     fn from(body: ErrorBody) -> Self {
-        Self(Box::new(Parts { body, header: None, status: None }))
+        Self(Box::new(Parts { body, headers: HeaderMap::new(), status: None }))
     }
 }
 
@@ -117,11 +117,11 @@ impl From<ErrorCode> for ErrorResponse {
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        let Parts { body, header, status } = *self.0;
+        let Parts { body, headers, status } = *self.0;
         let status = status.or_else(|| StatusCode::from_u16(body.code.status()).ok());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(body)).into_response();
-        response.headers_mut().extend(header);
+        response.headers_mut().extend(headers);
         response
     }
 }

@@ -27,6 +27,7 @@ mod metrics;
 mod openapi;
 mod outside_reads;
 mod owner_directory;
+mod owner_shares;
 mod owners;
 mod pending;
 mod request;
@@ -61,8 +62,9 @@ pub use owner_directory::{OpenOwnerError, OpenedOwner, OwnerDirectory, OwnerReso
 use self::app_state::AppState;
 use self::guard::{OwnerTokens, RequestGuard};
 use self::listen::Connections;
-use self::metrics::Metrics;
+use self::metrics::{Metrics, OwnerStreams};
 use self::owner_directory::OwnTokens;
+use self::owner_shares::{OwnerShares, ShareLimits};
 use self::owners::Owners;
 use self::served_workspaces::{ServedWorkspaces, WorkspaceSet};
 use crate::error::ErrorResponse;
@@ -117,7 +119,9 @@ pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: Cancellatio
     let logins = Arc::new(logins::Logins::default());
     let page_logins = engine.switches().global().has(Feature::Page).then(|| Arc::clone(&logins));
     let owner_tokens = directory.as_ref().map(|of| OwnerTokens::new(Arc::clone(&of.owners)));
-    let guard = RequestGuard::new(rules, Arc::clone(&metrics), page_logins, owner_tokens);
+    let owner_shares = OwnerShares::new(ShareLimits::new(connections_max));
+    let guard =
+        RequestGuard::new(rules, Arc::clone(&metrics), page_logins, owner_tokens, owner_shares);
     let shutdown = CancellationToken::new();
     let set = if directory.is_some() { WorkspaceSet::Named } else { WorkspaceSet::Fixed };
     let feeds = Arc::clone(&serving.feeds);
@@ -128,6 +132,7 @@ pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: Cancellatio
         serving,
         workspaces,
         metrics: Arc::clone(&metrics),
+        event_streams: OwnerStreams::default(),
         clock,
         outside_reads: outside_reads::OutsideReads::default(),
         logins,

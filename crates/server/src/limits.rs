@@ -14,6 +14,13 @@ pub(crate) const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// bodies, or thousands of usual ones.
 pub(crate) const HTTP_BODIES_BYTES_MAX: usize = 4 * HTTP_BODY_BYTES_MAX;
 
+/// The most bytes of request bodies of one owner of a database: half of all, which is two of the largest bodies.
+pub(crate) const OWNER_BODIES_BYTES_MAX: usize = HTTP_BODIES_BYTES_MAX / 2;
+
+/// The number of owners of a database that can have their full share of the connections at the address. A share is above
+/// what the agents of an organization need, and no owner takes much from the others.
+pub(crate) const OWNERS_WITH_FULL_SHARE: usize = 4;
+
 /// The time limit for the body of an HTTP request to arrive.
 pub(crate) const HTTP_BODY_WAIT: Duration = Duration::from_secs(30);
 
@@ -112,6 +119,10 @@ pub(crate) const OWNERS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The time for which a token of an owner is accepted without a look at the database, and so also after its revocation.
 pub(crate) const OWNER_TOKEN_AGE_MAX: Duration = Duration::from_secs(5);
 
+/// The interval at which the token of an answer is checked while the answer is sent. With the age of the cache, an answer
+/// ends within ten seconds after the revocation.
+pub(crate) const STREAM_TOKEN_INTERVAL: Duration = Duration::from_secs(4);
+
 /// The most tokens of owners that are cached.
 pub(crate) const OWNER_TOKENS_CACHED_MAX: usize = 10_000;
 
@@ -173,6 +184,8 @@ pub(crate) const CHILD_LINE_BYTES_MAX: usize = MCP_LINE_BYTES_MAX;
 pub(crate) const CHILD_STDERR_BYTES_MAX: usize = 4 * 1024;
 
 const _: () = assert!(CONTEXT_FILE_BYTES_MAX < HTTP_BODY_BYTES_MAX);
+const _: () = assert!(HTTP_BODY_BYTES_MAX <= OWNER_BODIES_BYTES_MAX);
+const _: () = assert!(OWNER_TOKEN_AGE_MAX.as_secs() + STREAM_TOKEN_INTERVAL.as_secs() < 10);
 const _: () = assert!(HTTP_LINGER_IDLE_WAIT.as_secs() < HTTP_LINGER_WAIT.as_secs());
 const _: () =
     assert!(HTTP_SOCKET_CONNECTIONS_RESERVED + HTTP_UNAUTHENTICATED_MAX < HTTP_CONNECTIONS_MAX / 2);

@@ -929,7 +929,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Count memories, changes, connections and streams. */
+        /**
+         * Count memories, changes, connections and streams.
+         * @description Connections and streams are those of the daemon. With a token of an owner they are the owner's, and the size of the
+         *     database is left out.
+         */
         get: operations["stats"];
         put?: never;
         post?: never;
@@ -1761,9 +1765,9 @@ export interface components {
             contentBytes: number;
             /**
              * Format: int64
-             * @description The size of the database in bytes.
+             * @description The size of the database in bytes; none for the token of an owner, because the database has other owners.
              */
-            databaseBytes: number;
+            databaseBytes?: number | null;
             /**
              * Format: int64
              * @description The number of changes whose files may not be on the disk yet.
@@ -2786,12 +2790,12 @@ export interface components {
         Stats: {
             /**
              * Format: int64
-             * @description The number of open connections.
+             * @description The number of open connections; for the token of an owner, of those of the owner.
              */
             connections: number;
             /**
              * Format: int64
-             * @description The number of open event streams.
+             * @description The number of open event streams; for the token of an owner, of those of the owner.
              */
             eventStreams: number;
             /** @description The history of this host. */

@@ -264,7 +264,7 @@ impl HttpRequest<'_> {
     }
 
     /// Sends it over a new connection. With HTTP/1.0 the connection ends with the answer.
-    fn open(self) -> TcpStream {
+    pub(crate) fn open(self) -> TcpStream {
         use std::fmt::Write as _;
         let mut stream = self.daemon.connect();
         let mut head = format!("{} HTTP/1.0\r\n", self.line);

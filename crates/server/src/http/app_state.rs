@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use super::body;
 use super::logins::Logins;
-use super::metrics::Metrics;
+use super::metrics::{Metrics, OwnerStreams};
 use super::outside_reads::{OutsideReader, OutsideReads};
 use super::owner_directory::OwnTokens;
 use super::request::{WorkspaceQuery, client_name};
@@ -48,6 +48,7 @@ pub(super) struct AppState {
     /// The served workspaces; the primary one is used if a request names none.
     pub(super) workspaces: ServedWorkspaces,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) event_streams: OwnerStreams,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) outside_reads: OutsideReads,
     pub(super) logins: Arc<Logins>,

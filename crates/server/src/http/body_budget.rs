@@ -2,7 +2,8 @@
 //!
 //! A body takes from the budget as its bytes arrive, not by its announced length. It gives them back when its
 //! request is answered, because until then the parsed values are in memory. A body that exceeds the budget fails
-//! with [`BudgetExhausted`]; the caller answers 503 with `Retry-After`.
+//! with [`BudgetExhausted`]; the caller answers 503 with `Retry-After`. One owner of a database gets a share of the budget
+//! (see `owner_shares.rs`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,13 +15,22 @@ use hyper::body::{Body as Frames, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::owner_shares::{OwnerBodyBytes, OwnerConnection};
+
 /// The budget that all bodies share.
 #[derive(Clone, Debug)]
 pub(super) struct BodyBudget(Arc<Semaphore>);
 
 /// The share of one request, given back when the last clone is dropped.
-#[derive(Clone, Debug, Default)]
-pub(super) struct BudgetPermit(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+#[derive(Clone, Debug)]
+pub(super) struct BudgetPermit(Arc<Mutex<TakenBytes>>);
+
+#[derive(Debug)]
+struct TakenBytes {
+    of_budget: Option<OwnedSemaphorePermit>,
+    /// The same bytes of the share of the owner; `None` for the operator.
+    of_owner: Option<OwnerBodyBytes>,
+}
 
 /// The error of a body that does not fit into the rest of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,11 +45,16 @@ impl BodyBudget {
 
     /// Wraps the body of a request so that reading it takes from the budget, and fails with [`BudgetExhausted`] when
     /// the budget is spent. Returns the permit that holds the share, or `None` for a request without a body.
-    pub(super) fn limit(&self, request: Request) -> (Request, Option<BudgetPermit>) {
+    pub(super) fn limit(
+        &self,
+        request: Request,
+        owner: Option<Arc<OwnerConnection>>,
+    ) -> (Request, Option<BudgetPermit>) {
         if request.body().is_end_stream() {
             return (request, None);
         }
-        let permit = BudgetPermit::default();
+        let taken = TakenBytes { of_budget: None, of_owner: owner.map(OwnerBodyBytes::new) };
+        let permit = BudgetPermit(Arc::new(Mutex::new(taken)));
         let (budget, body_permit) = (self.clone(), permit.clone());
         let request =
             request.map(|body| Body::new(LimitedBody { body, budget, permit: body_permit }));
@@ -48,13 +63,18 @@ impl BodyBudget {
 
     /// Adds this many bytes to a permit.
     fn acquire(&self, bytes: usize, permit: &BudgetPermit) -> Result<(), BudgetExhausted> {
+        let mut taken = permit.0.lock();
+        if let Some(of_owner) = &mut taken.of_owner
+            && !of_owner.take(bytes)
+        {
+            return Err(BudgetExhausted);
+        }
         let bytes = u32::try_from(bytes).map_err(|_| BudgetExhausted)?;
         let more =
             Arc::clone(&self.0).try_acquire_many_owned(bytes).map_err(|_| BudgetExhausted)?;
-        let mut permit = permit.0.lock();
-        match permit.as_mut() {
-            Some(permit) => permit.merge(more),
-            None => *permit = Some(more),
+        match taken.of_budget.as_mut() {
+            Some(of_budget) => of_budget.merge(more),
+            None => taken.of_budget = Some(more),
         }
         Ok(())
     }
@@ -101,6 +121,7 @@ mod tests {
 
     use super::*;
     use crate::http::body::{self, find_cause};
+    use crate::http::owner_shares::{OwnerShares, ShareLimits};
 
     fn request(bytes: usize) -> Request {
         Request::new(Body::from(vec![b'x'; bytes]))
@@ -109,23 +130,44 @@ mod tests {
     #[tokio::test]
     async fn bodies_share_the_budget_until_their_permits_are_dropped() {
         let budget = BodyBudget::new(10);
-        let (first, first_held) = budget.limit(request(6));
+        let (first, first_held) = budget.limit(request(6), None);
         assert_eq!(first.into_body().collect().await.unwrap().to_bytes().len(), 6);
-        let (second, second_held) = budget.limit(request(6));
+        let (second, second_held) = budget.limit(request(6), None);
         let error = second.into_body().collect().await.unwrap_err();
         assert_eq!(find_cause::<BudgetExhausted>(&error), Some(&BudgetExhausted));
         drop(second_held);
-        let (small, small_held) = budget.limit(request(4));
+        let (small, small_held) = budget.limit(request(4), None);
         assert!(small.into_body().collect().await.is_ok());
         drop((first_held, small_held));
-        let (third, _third_held) = budget.limit(request(10));
+        let (third, _third_held) = budget.limit(request(10), None);
         assert!(third.into_body().collect().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_owner_takes_its_share_and_no_more() {
+        let limits = ShareLimits { connections: 9, all_connections: 9, body_bytes: 6 };
+        let shares = OwnerShares::new(limits);
+        let owner = |name: &str| Some(shares.connect(name).unwrap());
+        let budget = BodyBudget::new(10);
+        let (first, first_held) = budget.limit(request(5), owner("a"));
+        assert!(first.into_body().collect().await.is_ok());
+        let (second, second_held) = budget.limit(request(2), owner("a"));
+        let error = second.into_body().collect().await.unwrap_err();
+        assert_eq!(find_cause::<BudgetExhausted>(&error), Some(&BudgetExhausted));
+        let (other, other_held) = budget.limit(request(5), owner("b"));
+        assert!(other.into_body().collect().await.is_ok());
+        drop((first_held, second_held));
+        let (third, _third_held) = budget.limit(request(5), owner("a"));
+        assert!(third.into_body().collect().await.is_ok());
+        drop(other_held);
+        let (operators, _held) = budget.limit(request(5), None);
+        assert!(operators.into_body().collect().await.is_ok());
     }
 
     #[tokio::test]
     async fn a_body_over_the_budget_is_answered_with_503_and_retry_after() {
         use axum::response::IntoResponse as _;
-        let (request, _held) = BodyBudget::new(3).limit(request(4));
+        let (request, _held) = BodyBudget::new(3).limit(request(4), None);
         let response = body::bytes(request).await.unwrap_err().into_response();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "1");
@@ -135,7 +177,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_empty_body_takes_nothing_from_the_budget() {
-        let (request, _held) = BodyBudget::new(0).limit(request(0));
+        let (request, _held) = BodyBudget::new(0).limit(request(0), None);
         assert_eq!(body::bytes(request).await.unwrap().len(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The state of a connection: its peer, and whether it has authenticated.
+//! The state of a connection: its peer, whether it has authenticated, and the owner that it counts for.
 //!
 //! The number of unauthenticated connections is limited. When the table is full, the oldest one is closed for a new
 //! one. A client without the token can therefore only evict other such clients, and never one that has the token.
@@ -10,6 +10,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+
+use super::owner_shares::{NoConnectionLeft, OwnerConnection, OwnerShares};
+use crate::limits::{HTTP_SOCKET_CONNECTIONS_RESERVED, HTTP_UNAUTHENTICATED_MAX};
+
+/// The limits of connections. With a small limit for all, the others shrink in proportion.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionLimits {
+    pub(super) all: usize,
+    /// Those at the address; the others are reserved for the socket.
+    pub(super) at_address: usize,
+    /// Those at the address that have not authenticated.
+    pub(super) unauthenticated: usize,
+}
+
+impl ConnectionLimits {
+    pub(super) fn new(all: usize) -> Self {
+        let at_address = all - HTTP_SOCKET_CONNECTIONS_RESERVED.min(all / 4);
+        let unauthenticated = HTTP_UNAUTHENTICATED_MAX.min(at_address / 2).max(1);
+        Self { all, at_address, unauthenticated }
+    }
+}
 
 /// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +63,8 @@ pub(super) struct ConnectionState {
     closed: CancellationToken,
     /// The entry in the table; `None` for an exempt connection.
     slot: Option<Arc<ConnectionSlot>>,
+    /// The owner that it counts for; `None` if it carried no request of an owner.
+    owner: Arc<Mutex<Option<Arc<OwnerConnection>>>>,
 }
 
 #[derive(Debug)]
@@ -74,17 +97,15 @@ impl UnauthenticatedConnections {
             connections: Arc::clone(self),
             is_authenticated: AtomicBool::new(false),
         };
-        (
-            ConnectionState { peer, closed: CancellationToken::new(), slot: Some(Arc::new(slot)) },
-            evicted,
-        )
+        let state = ConnectionState { slot: Some(Arc::new(slot)), ..ConnectionState::exempt(peer) };
+        (state, evicted)
     }
 }
 
 impl ConnectionState {
     /// Returns the state of a connection that is never evicted.
     pub(super) fn exempt(peer: Peer) -> Self {
-        Self { peer, closed: CancellationToken::new(), slot: None }
+        Self { peer, closed: CancellationToken::new(), slot: None, owner: Arc::default() }
     }
 
     /// Returns the token that is cancelled when the connection has ended.
@@ -94,6 +115,26 @@ impl ConnectionState {
 
     pub(super) const fn peer(&self) -> Peer {
         self.peer
+    }
+
+    /// Counts the connection for the owner of a request, instead of the one that it counted for.
+    pub(super) fn count_for(
+        &self,
+        owner: &str,
+        shares: &Arc<OwnerShares>,
+    ) -> Result<Arc<OwnerConnection>, NoConnectionLeft> {
+        let mut counted = self.owner.lock();
+        if let Some(known) = counted.as_ref().filter(|known| known.owner() == owner) {
+            return Ok(Arc::clone(known));
+        }
+        let connection = shares.connect(owner)?;
+        *counted = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Counts the connection for no owner.
+    pub(super) fn count_for_none(&self) {
+        *self.owner.lock() = None;
     }
 
     /// Removes the connection from the table, so that it is never evicted.
@@ -122,6 +163,7 @@ impl Drop for ConnectionSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::owner_shares::ShareLimits;
 
     #[test]
     fn the_oldest_connection_is_evicted() {
@@ -149,5 +191,27 @@ mod tests {
         }
         drop((authenticated, open));
         assert_eq!(table.open.lock().cancellations.len(), 0);
+    }
+
+    #[test]
+    fn a_connection_counts_for_the_owner_that_used_it_last() {
+        let limits = ShareLimits { connections: 1, all_connections: 3, body_bytes: 0 };
+        let shares = OwnerShares::new(limits);
+        let [one, other] = [(), ()].map(|()| ConnectionState::exempt(Peer::Socket));
+        for _ in 0..2 {
+            assert_eq!(one.count_for("a", &shares).unwrap().count(), 1);
+        }
+        assert_eq!(other.count_for("a", &shares).unwrap_err(), NoConnectionLeft::OfOwner);
+        one.count_for("b", &shares).unwrap();
+        other.count_for("a", &shares).unwrap();
+        assert_eq!(one.count_for("a", &shares).unwrap_err(), NoConnectionLeft::OfOwner);
+        // A request that outlives its connection counts until it is done.
+        let request = other.count_for("a", &shares).unwrap();
+        drop(other);
+        one.count_for("a", &shares).unwrap_err();
+        drop(request);
+        one.count_for("a", &shares).unwrap();
+        one.count_for_none();
+        shares.connect("a").unwrap();
     }
 }

@@ -129,7 +129,7 @@ struct EventFrames {
     subscription: Subscription,
     metrics: Arc<Metrics>,
     sent_retry: bool,
-    _stream_gauge: GaugeGuard,
+    _stream_gauges: [GaugeGuard; 2],
 }
 
 fn stream_response(daemon: &SharedState, subscription: Subscription) -> Response {
@@ -138,7 +138,7 @@ fn stream_response(daemon: &SharedState, subscription: Subscription) -> Response
         subscription,
         metrics: Arc::clone(&daemon.metrics),
         sent_retry: false,
-        _stream_gauge: daemon.metrics.track_event_stream(),
+        _stream_gauges: daemon.metrics.track_event_stream(&daemon.event_streams),
     };
     let body = stream::unfold(frames, |mut frames| async {
         let frame = frames.next().await?;
@@ -187,6 +187,7 @@ mod tests {
     use testkit::ManualClock;
 
     use super::*;
+    use crate::http::metrics::OwnerStreams;
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_sends_heartbeats_and_ends_when_its_feed_is_closed() {
@@ -204,7 +205,7 @@ mod tests {
         let mut frames = EventFrames {
             subscription: bus.subscribe(None).unwrap(),
             sent_retry: false,
-            _stream_gauge: metrics.track_event_stream(),
+            _stream_gauges: metrics.track_event_stream(&OwnerStreams::default()),
             metrics: Arc::clone(&metrics),
         };
         assert_eq!(frames.next().await.as_deref(), Some("retry: 3000\n\n"));

@@ -2,7 +2,8 @@
 //!
 //! The checks run in this order, and the first failure is the answer. The guard reads no body and decides nothing
 //! about memories; it knows only the public routes (`GET /health`, and the files and login of the page). It also
-//! names requests, counts and logs answers, sets common headers, and puts each body under the shared budget.
+//! names requests, counts and logs answers, sets common headers, and puts each body under the shared budget. In a daemon
+//! with a database it also counts connections for owners, and ends answers whose token is refused meanwhile.
 
 mod host;
 
@@ -11,6 +12,8 @@ mod origin;
 mod owner_tokens;
 
 mod rate;
+
+mod refusal;
 
 mod token;
 
@@ -38,10 +41,11 @@ use super::body_budget::BodyBudget;
 use super::connection_state::ConnectionState;
 use super::logins::Logins;
 use super::metrics::Metrics;
+use super::owner_shares::{NoConnectionLeft, OwnerConnection, OwnerShares};
 use super::owners::RequestOwner;
 use super::request::client_name;
 use crate::error::ErrorResponse;
-use crate::limits::HTTP_BODIES_BYTES_MAX;
+use crate::limits::{HTTP_BODIES_BYTES_MAX, HTTP_RETRY_AFTER_SECONDS};
 
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -73,6 +77,7 @@ pub(super) struct RequestGuard {
     logins: Option<Arc<Logins>>,
     /// The tokens of owners in a database, if there is one.
     owner_tokens: Option<OwnerTokens>,
+    owner_shares: Arc<OwnerShares>,
 }
 
 /// A generator of request ids: a prefix of this process and a number.
@@ -102,6 +107,7 @@ impl RequestGuard {
         metrics: Arc<Metrics>,
         logins: Option<Arc<Logins>>,
         owner_tokens: Option<OwnerTokens>,
+        owner_shares: Arc<OwnerShares>,
     ) -> Self {
         let rate_limiter = config.requests_per_second_max.map(ClientRateLimiter::new);
         // Not the id of the process, which is the same in all containers.
@@ -114,6 +120,7 @@ impl RequestGuard {
             metrics,
             logins,
             owner_tokens,
+            owner_shares,
         }
     }
 
@@ -158,6 +165,33 @@ impl RequestGuard {
         }
     }
 
+    /// Counts the connection of a request for the owner of its token, or refuses the request if the owner has its share of
+    /// the connections. Only then the connection has authenticated: one that is refused can be evicted like one without
+    /// a token.
+    fn count_connection(
+        &self,
+        request: &Request,
+        caller: &RequestOwner,
+    ) -> Result<Option<Arc<OwnerConnection>>, ErrorResponse> {
+        let Some(connection) = request.extensions().get::<ConnectionState>() else {
+            return Ok(None);
+        };
+        let counted = match caller {
+            // The connection stays that of an owner: requests without a token must not free a share.
+            RequestOwner::Anonymous => return Ok(None),
+            RequestOwner::Operator => {
+                connection.count_for_none();
+                None
+            }
+            RequestOwner::Owner(rights) => {
+                let counted = connection.count_for(&rights.owner, &self.owner_shares);
+                Some(counted.map_err(too_many_connections)?)
+            }
+        };
+        connection.mark_authenticated();
+        Ok(counted)
+    }
+
     /// Checks whether a caller sends too many requests. Callers without a token are not counted.
     fn check_rate(&self, request: &Request, caller: &RequestOwner) -> Result<(), ErrorResponse> {
         let connection = request.extensions().get::<ConnectionState>();
@@ -166,7 +200,6 @@ impl RequestGuard {
             RequestOwner::Operator => RatedSender::Peer(connection.map(ConnectionState::peer)),
             RequestOwner::Owner(rights) => RatedSender::Owner(rights.owner.as_str().into()),
         };
-        connection.inspect(|connection| connection.mark_authenticated());
         let limiter = self.rate_limiter.as_ref();
         limiter.map_or(Ok(()), |limiter| {
             limiter.check(sender, client_name(request.headers())).map_err(too_many_requests)
@@ -184,7 +217,7 @@ impl RequestGuard {
 }
 
 /// The token that a request carries.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum TokenNeed {
     /// The route needs none.
     NoToken,
@@ -235,6 +268,17 @@ fn too_many_requests(seconds: u64) -> ErrorResponse {
     ErrorResponse::from(body).retry_after(seconds)
 }
 
+fn too_many_connections(reason: NoConnectionLeft) -> ErrorResponse {
+    let refused = match reason {
+        NoConnectionLeft::OfOwner => too_many_requests(HTTP_RETRY_AFTER_SECONDS)
+            .with_message("the owner has too many open connections; close some and try again"),
+        NoConnectionLeft::OfAll => ErrorResponse::from(ErrorCode::Overloaded)
+            .with_message("the owners have too many open connections; try again")
+            .retry_after(HTTP_RETRY_AFTER_SECONDS),
+    };
+    refused.close_connection()
+}
+
 /// The middleware: passes a request on to the routes, or answers it.
 pub(super) async fn guard_request(
     State(guard): State<Arc<RequestGuard>>,
@@ -249,31 +293,18 @@ pub(super) async fn guard_request(
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = async {
         let checked = match guard.check_route(&request) {
-            Ok(need) => guard.caller(need).await,
+            Ok(need) => guard.caller(need.clone()).await.map(|caller| (need, caller)),
             Err(refused) => Err(refused),
         };
-        let checked = checked.and_then(|caller| {
+        let checked = checked.and_then(|(need, caller)| {
+            let connection = guard.count_connection(&request, &caller)?;
             guard.check_rate(&request, &caller)?;
-            Ok(caller)
+            Ok(CheckedRequest { need, caller, connection })
         });
         match checked {
             Err(refused) => refused.into_response(),
             Ok(_) if origin::is_preflight(&request) => origin::preflight(),
-            Ok(caller) => {
-                let (mut request, permit) = guard.body_budget.limit(request);
-                request.extensions_mut().insert(caller);
-                if let Some(permit) = &permit {
-                    // For handlers whose work outlives the response: they keep the permit until they are done.
-                    request.extensions_mut().insert(permit.clone());
-                }
-                let running = next.run(request);
-                run_to_completion(async move {
-                    let response = running.await;
-                    drop(permit);
-                    response
-                })
-                .await
-            }
+            Ok(checked) => pass_on(&guard, checked, request, next).await,
         }
     }
     .instrument(span.clone())
@@ -297,6 +328,45 @@ pub(super) async fn guard_request(
         origin::add_cors_headers(headers, origin);
     }
     response
+}
+
+/// The result of all checks of a request.
+#[derive(Debug)]
+struct CheckedRequest {
+    need: TokenNeed,
+    caller: RequestOwner,
+    /// Its connection, if it counts for an owner.
+    connection: Option<Arc<OwnerConnection>>,
+}
+
+/// Passes a request on to the routes.
+async fn pass_on(
+    guard: &Arc<RequestGuard>,
+    CheckedRequest { need, caller, connection }: CheckedRequest,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut request, permit) = guard.body_budget.limit(request, connection.clone());
+    request.extensions_mut().insert(caller);
+    if let Some(permit) = &permit {
+        // For handlers whose work outlives the response: they keep the permit until they are done.
+        request.extensions_mut().insert(permit.clone());
+    }
+    if let Some(connection) = &connection {
+        request.extensions_mut().insert(Arc::clone(connection));
+    }
+    let running = next.run(request);
+    let response = run_to_completion(async move {
+        let response = running.await;
+        // A request that outlives its connection counts for its owner until it is done.
+        drop((permit, connection));
+        response
+    })
+    .await;
+    match need {
+        TokenNeed::Unknown { .. } => guard.end_when_refused(need, response),
+        TokenNeed::NoToken | TokenNeed::Known => response,
+    }
 }
 
 /// Runs a request to its end even when its connection is closed meanwhile: a write that is dropped half-way would

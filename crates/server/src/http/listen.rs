@@ -30,11 +30,13 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
 use self::lingering::Lingering;
-use super::connection_state::{ConnectionState, Peer, UnauthenticatedConnections};
+use super::connection_state::{
+    ConnectionLimits, ConnectionState, Peer, UnauthenticatedConnections,
+};
 use super::metrics::Metrics;
 use crate::limits::{
     HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX,
-    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SOCKET_CONNECTIONS_RESERVED, HTTP_UNAUTHENTICATED_MAX,
+    HTTP_HEADERS_WAIT, HTTP_READ_WAIT,
 };
 
 /// A source of connections.
@@ -92,16 +94,12 @@ impl Connections {
         metrics: Arc<Metrics>,
         shutdown: CancellationToken,
     ) -> Self {
-        // With a small limit, the shares shrink in proportion.
-        let reserved = HTTP_SOCKET_CONNECTIONS_RESERVED.min(connections_max / 4);
-        let at_address = connections_max - reserved;
+        let limits = ConnectionLimits::new(connections_max);
         Self {
             router,
-            permits: Arc::new(Semaphore::new(connections_max)),
-            address_permits: Arc::new(Semaphore::new(at_address)),
-            unauthenticated: UnauthenticatedConnections::new(
-                HTTP_UNAUTHENTICATED_MAX.min(at_address / 2).max(1),
-            ),
+            permits: Arc::new(Semaphore::new(limits.all)),
+            address_permits: Arc::new(Semaphore::new(limits.at_address)),
+            unauthenticated: UnauthenticatedConnections::new(limits.unauthenticated),
             metrics,
             shutdown,
             connection_tasks: TaskTracker::new(),

@@ -139,8 +139,8 @@ impl AppState {
     /// Counts an answer that is an event stream until the stream ends.
     fn with_stream_gauge(&self, response: Response) -> Response {
         if is_stream(&response) {
-            let gauge = self.metrics.track_event_stream();
-            response.map(|body| keep_alive_while(body, gauge))
+            let gauges = self.metrics.track_event_stream(&self.event_streams);
+            response.map(|body| keep_alive_while(body, gauges))
         } else {
             response
         }

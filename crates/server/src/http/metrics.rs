@@ -94,6 +94,17 @@ impl fmt::Debug for Metrics {
     }
 }
 
+/// The open event streams of one owner.
+#[derive(Debug, Default)]
+pub(super) struct OwnerStreams(Gauge);
+
+impl OwnerStreams {
+    /// Returns their number.
+    pub(super) fn count(&self) -> u64 {
+        count(&self.0)
+    }
+}
+
 /// A guard that keeps a gauge incremented until it is dropped.
 #[derive(Debug)]
 pub(super) struct GaugeGuard(Gauge);
@@ -226,9 +237,9 @@ impl Metrics {
         self.rejected_connections.inc();
     }
 
-    /// Counts an event stream until the guard is dropped.
-    pub(super) fn track_event_stream(&self) -> GaugeGuard {
-        GaugeGuard::increment(&self.event_streams)
+    /// Counts an event stream of an owner until the guards are dropped.
+    pub(super) fn track_event_stream(&self, of_owner: &OwnerStreams) -> [GaugeGuard; 2] {
+        [&self.event_streams, &of_owner.0].map(GaugeGuard::increment)
     }
 
     /// Counts a frame sent to a stream.
@@ -238,7 +249,6 @@ impl Metrics {
 
     /// Returns the numbers of open connections and event streams.
     pub(super) fn open_counts(&self) -> (u64, u64) {
-        let count = |gauge: &Gauge| u64::try_from(gauge.get()).unwrap_or(0);
         (count(&self.connections), count(&self.event_streams))
     }
 
@@ -303,6 +313,10 @@ impl Metrics {
         text::encode(&mut text, &self.registry)?;
         Ok(text)
     }
+}
+
+fn count(gauge: &Gauge) -> u64 {
+    u64::try_from(gauge.get()).unwrap_or(0)
 }
 
 fn to_gauge_value(count: impl TryInto<i64>) -> i64 {

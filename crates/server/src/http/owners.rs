@@ -21,6 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::app_state::{AGENT_CLASS_HEADER, AppState, SharedState};
+use super::metrics::OwnerStreams;
 use super::outside_reads::OutsideReads;
 use super::owner_directory::{
     OpenOwnerError, OpenedOwner, OwnTokens, OwnerDirectory, OwnerResources,
@@ -293,6 +294,7 @@ impl OtherOwners {
             serving,
             workspaces,
             metrics: Arc::clone(&own.metrics),
+            event_streams: OwnerStreams::default(),
             clock: Arc::clone(&own.clock),
             outside_reads: OutsideReads::default(),
             logins: Arc::clone(&own.logins),

@@ -30,7 +30,8 @@ use strum::VariantArray as _;
 use utoipa::IntoParams;
 
 use super::app_state::{AppState, SharedState};
-use super::owners::Owners;
+use super::owner_shares::OwnerConnection;
+use super::owners::{Owners, RequestOwner};
 use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -166,6 +167,9 @@ fn limits() -> Limits {
 }
 
 /// Count memories, changes, connections and streams.
+///
+/// Connections and streams are those of the daemon. With a token of an owner they are the owner's, and the size of the
+/// database is left out.
 #[utoipa::path(
     get,
     path = "/v1/stats",
@@ -178,13 +182,21 @@ fn limits() -> Limits {
 )]
 async fn stats(
     Extension(daemon): Extension<SharedState>,
+    Extension(caller): Extension<RequestOwner>,
+    connection: Option<Extension<Arc<OwnerConnection>>>,
     query: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Json<Stats>, ErrorResponse> {
     let Query(WorkspaceQuery { workspace }) = query?;
     let memories = daemon.person_memories(workspace.as_deref(), &headers).await?;
     let health = memories.examine(Depth::Quick).await?;
-    let (connections, event_streams) = daemon.metrics.open_counts();
+    let is_owner = matches!(caller, RequestOwner::Owner(_));
+    let (connections, event_streams) = if is_owner {
+        let connections = connection.map_or(0, |Extension(connection)| connection.count());
+        (to_wire::count(connections), daemon.event_streams.count())
+    } else {
+        daemon.metrics.open_counts()
+    };
     let workspace = daemon.workspace(workspace.as_deref()).await?;
     let next_dream = daemon.serving.lanes.next_dream(&workspace).await?;
     Ok(Json(Stats {
@@ -195,7 +207,7 @@ async fn stats(
             changes: health.state.changes,
             open: health.state.open,
             content_bytes: health.state.content_bytes,
-            database_bytes: health.state.database_bytes,
+            database_bytes: (!is_owner).then_some(health.state.database_bytes),
         },
         event_streams,
         connections,

@@ -1,5 +1,7 @@
 //! Tokens of owners: their roles, and that no route shows or changes what is another owner's.
 
+mod shares;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -16,6 +16,7 @@ use tower_service::Service as _;
 use super::*;
 use crate::error::ErrorResponse;
 use crate::http::connection_state::Peer;
+use crate::http::owner_shares::ShareLimits;
 use crate::http::request::Path;
 
 const TOKEN: &str = "correct-horse-battery";
@@ -28,7 +29,8 @@ fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
         behind_proxy: false,
         requests_per_second_max: requests_a_second_max,
     };
-    let guard = Arc::new(RequestGuard::new(rules, Metrics::new(), None, None));
+    let shares = OwnerShares::new(ShareLimits::new(8));
+    let guard = Arc::new(RequestGuard::new(rules, Metrics::new(), None, None, shares));
     Router::new()
         .route("/health", get(async || "ok"))
         .route("/echo", post(async |body: String| body))

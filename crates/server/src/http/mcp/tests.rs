@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::http::guard::{AllowedHosts, BearerToken, GuardConfig, RequestGuard};
 use crate::http::listen::{Connections, Listener};
-use crate::http::metrics::Metrics;
+use crate::http::metrics::{Metrics, OwnerStreams};
+use crate::http::owner_shares::{OwnerShares, ShareLimits};
 use crate::http::owners::Owners;
 use crate::http::served_workspaces::{ServedWorkspaces, config_of};
 use crate::mcp::{McpConfig, McpEndpoint, fixture};
@@ -62,7 +63,8 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
     let feed = (Arc::clone(&serving.feeds), workspace.id.clone());
     let end = endpoint(config_of(&engine, &workspace), feed, ending.clone());
     let workspaces = ServedWorkspaces::with_endpoint(workspace, end);
-    let guard = Arc::new(RequestGuard::new(rules, Arc::clone(&metrics), None, None));
+    let shares = OwnerShares::new(ShareLimits::new(8));
+    let guard = Arc::new(RequestGuard::new(rules, Arc::clone(&metrics), None, None, shares));
     let connect = |router| Connections::new(router, 64, Arc::clone(&metrics), ending.clone());
     let clock = Arc::new(ManualClock::default());
     let logins = Arc::default();
@@ -71,6 +73,7 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
         serving,
         workspaces,
         metrics: Arc::clone(&metrics),
+        event_streams: OwnerStreams::default(),
         clock,
         outside_reads: crate::http::outside_reads::OutsideReads::default(),
         logins,
