@@ -31,29 +31,51 @@ const ID_BYTES: usize = 6;
 /// Longest name of an owner, in characters.
 const OWNER_CHARS_MAX: usize = 128;
 
+/// The first characters of the names of owners to whom tokens of an identity provider lead.
+const SUBJECT_PREFIX: &str = "oidc:";
+
 /// The name of an owner: 1 to 128 visible characters and inner spaces.
+///
+/// Names that begin with `oidc:` belong to the subjects of an identity provider: a digest follows. A person cannot choose
+/// such a name, so a token that a person creates never leads to the memories of a subject by accident.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnerName(String);
 
 /// A text that cannot name an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the name of an owner has 1 to {OWNER_CHARS_MAX} characters, none of them a control character, and no space at its ends"
+    "the name of an owner has 1 to {OWNER_CHARS_MAX} characters, none of them a control character, no space at its ends, and does not begin with `{SUBJECT_PREFIX}`"
 )]
 pub struct InvalidOwnerName;
 
 impl FromStr for OwnerName {
     type Err = InvalidOwnerName;
 
+    /// Parses a name that a person or a provider chooses.
     fn from_str(text: &str) -> Result<Self, InvalidOwnerName> {
         let is_name = (1..=OWNER_CHARS_MAX).contains(&text.chars().count())
             && !text.chars().any(char::is_control)
-            && text.trim() == text;
+            && text.trim() == text
+            && !text.starts_with(SUBJECT_PREFIX);
         if is_name { Ok(Self(text.to_owned())) } else { Err(InvalidOwnerName) }
     }
 }
 
 impl OwnerName {
+    /// Returns the name of the owner to whom the tokens of a subject lead.
+    pub fn of_subject(digest: &Revision) -> Self {
+        Self(format!("{SUBJECT_PREFIX}{digest}"))
+    }
+
+    /// Parses the name of an owner that exists, also that of a subject.
+    pub fn existing(text: &str) -> Result<Self, InvalidOwnerName> {
+        match text.strip_prefix(SUBJECT_PREFIX).map(str::parse) {
+            Some(Ok(digest)) => Ok(Self::of_subject(&digest)),
+            Some(Err(_)) => Err(InvalidOwnerName),
+            None => text.parse(),
+        }
+    }
+
     /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -218,6 +240,21 @@ mod tests {
         }
         for name in ["", " ", " a", "a ", "a\nb", "a\0", &"x".repeat(129)] {
             assert_eq!(name.parse::<OwnerName>(), Err(InvalidOwnerName), "{name:?}");
+            assert_eq!(OwnerName::existing(name), Err(InvalidOwnerName), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_person_cannot_choose_the_name_of_a_subject() {
+        let subject = OwnerName::of_subject(&Revision::digest(b"ann"));
+        assert_eq!(OwnerName::existing(subject.as_str()), Ok(subject.clone()));
+        assert_eq!(OwnerName::existing("ann"), "ann".parse());
+        let upper = subject.as_str().to_uppercase().replace("OIDC", "oidc");
+        for name in [subject.as_str(), "oidc:", "oidc:ann", &upper] {
+            assert_eq!(name.parse::<OwnerName>(), Err(InvalidOwnerName), "{name}");
+        }
+        for name in ["oidc:", "oidc:ann", &upper, &format!("{} ", subject.as_str())] {
+            assert_eq!(OwnerName::existing(name), Err(InvalidOwnerName), "{name}");
         }
     }
 }

@@ -44,8 +44,8 @@ enum Route {
 /// Copies memories and state.
 pub(crate) async fn run(app: &App, args: &Migrate) -> Result<Status, Failure> {
     let route = route(app, args)?;
-    let owner: OwnerName =
-        args.owner.parse().map_err(|error| Failure::usage(format!("--owner: {error}")))?;
+    let owner = OwnerName::existing(&args.owner)
+        .map_err(|error| Failure::usage(format!("--owner: {error}")))?;
     let owner = owner.as_str();
     let (Route::ToDatabase(home, address) | Route::ToHome(address, home)) = &route;
     if matches!(route, Route::ToDatabase(..)) && !is_used(home)? {

@@ -40,7 +40,7 @@ mod in_database {
     use memory::error_code::MemoryErrorCode;
     use memory::limits::OWNER_TOKENS_MAX;
     use memory::owner::{Role, StoredToken, TokenOptions};
-    use postgres::{Database, OwnerName};
+    use postgres::{Database, InvalidOwnerName, OwnerName};
     use serde_json::json;
 
     use crate::app::{App, now};
@@ -59,10 +59,12 @@ mod in_database {
         let database = database::open_unchanged(address).await?;
         let done = match action {
             TokenAction::Create { owner, role, note, days, .. } => {
-                create(app, &database, &name(owner)?, options(*role, note.as_deref(), *days)?).await
+                let owner = owner.parse().map_err(bad_owner)?;
+                create(app, &database, &owner, options(*role, note.as_deref(), *days)?).await
             }
             TokenAction::List { owner, .. } => {
-                let owner = owner.as_deref().map(name).transpose()?;
+                let owner = owner.as_deref().map(OwnerName::existing).transpose();
+                let owner = owner.map_err(bad_owner)?;
                 list(app, &database, owner.as_ref().map(OwnerName::as_str)).await
             }
             TokenAction::Revoke { id, .. } => revoke(app, &database, id).await,
@@ -79,8 +81,8 @@ mod in_database {
         TokenOptions::new(role, note, days).map_err(|invalid| Failure::usage(invalid.to_string()))
     }
 
-    fn name(owner: &str) -> Result<OwnerName, Failure> {
-        owner.parse().map_err(|error| Failure::usage(format!("--owner: {error}")))
+    fn bad_owner(error: InvalidOwnerName) -> Failure {
+        Failure::usage(format!("--owner: {error}"))
     }
 
     async fn create(

@@ -82,8 +82,7 @@ impl OwnerDirectory for DatabaseOwners {
         owner: &str,
         workspaces: &[Workspace],
     ) -> Result<OpenedOwner, OpenOwnerError> {
-        let name = owner
-            .parse::<OwnerName>()
+        let name = OwnerName::existing(owner)
             .map_err(|error| OpenOwnerError::Settings(error.to_string()))?;
         let storage = self.storage(&name).await?;
         let (engine, runner) = self
