@@ -38,7 +38,7 @@ pub(crate) use pending::{PendingAction, PendingArgs, ProposalSelection};
 pub(crate) use reference::{Reference, ReferenceTopic};
 pub(crate) use remote::{Backend, Remote, RemoteAction};
 #[cfg(feature = "cluster")]
-pub(crate) use serve::{Cluster, TokenAction};
+pub(crate) use serve::{Cluster, OwnerMapping, ProviderOptions, TokenAction};
 pub(crate) use serve::{DEFAULT_PORT, Events, HttpAccess, RunnerKind, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};

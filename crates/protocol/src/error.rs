@@ -64,6 +64,8 @@ codes! {
         "The body did not arrive in time.";
     Overloaded = 503,
         "The daemon has no room for more request bodies. Try again after the time in Retry-After.";
+    IdentityProviderUnavailable = 503,
+        "The key of the token is not known, and the identity provider cannot be reached. Try again after the time in Retry-After.";
     InvalidJson = 400,
         "The body is not a JSON object.";
     RouteNotFound = 404,

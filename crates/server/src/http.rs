@@ -57,7 +57,10 @@ pub use app_state::{SettingsError, SettingsStore};
 pub use guard::{AllowedHosts, BadHost, BadOrigin, BadToken, BearerToken, GuardConfig, Origin};
 pub use listen::Listener;
 pub use openapi::document;
-pub use owner_directory::{OpenOwnerError, OpenedOwner, OwnerDirectory, OwnerResources};
+pub use owner_directory::{
+    IdentityProvider, OpenOwnerError, OpenedOwner, OwnerDirectory, OwnerResources,
+    ProviderUnavailable,
+};
 
 use self::app_state::AppState;
 use self::guard::{OwnerTokens, RequestGuard};
@@ -99,6 +102,8 @@ pub struct DirectoryConfig {
     pub owners: Arc<dyn OwnerDirectory>,
     /// The name of the owner to whom the daemon's own token leads.
     pub own_name: String,
+    /// The identity provider whose tokens are accepted, too.
+    pub identity_provider: Option<Arc<dyn IdentityProvider>>,
 }
 
 /// Serves until `stop` is cancelled. Then no new task is accepted, running tasks have ten seconds to end, event streams
@@ -118,7 +123,9 @@ pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: Cancellatio
     let metrics = Metrics::new();
     let logins = Arc::new(logins::Logins::default());
     let page_logins = engine.switches().global().has(Feature::Page).then(|| Arc::clone(&logins));
-    let owner_tokens = directory.as_ref().map(|of| OwnerTokens::new(Arc::clone(&of.owners)));
+    let owner_tokens = directory
+        .as_ref()
+        .map(|of| OwnerTokens::new(Arc::clone(&of.owners), of.identity_provider.clone()));
     let owner_shares = OwnerShares::new(ShareLimits::new(connections_max));
     let guard =
         RequestGuard::new(rules, Arc::clone(&metrics), page_logins, owner_tokens, owner_shares);

@@ -127,7 +127,7 @@ impl<R: Clone> Log<R> {
     }
 }
 
-/// Reads the head of a request and its JSON body.
+/// Reads the head of a request and its JSON body, `null` if there is none.
 pub(crate) fn read_request(stream: &mut impl BufRead) -> io::Result<(String, Value)> {
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -144,7 +144,8 @@ pub(crate) fn read_request(stream: &mut impl BufRead) -> io::Result<(String, Val
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    Ok((head, serde_json::from_slice(&body)?))
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body)? };
+    Ok((head, body))
 }
 
 /// Sends a response with a JSON content type, and ends the connection.

@@ -12,6 +12,7 @@ mod faulty_backend;
 mod faulty_state;
 mod faulty_tasks;
 mod http;
+mod identity_server;
 mod memory_backend;
 mod models;
 pub mod postgres;
@@ -29,6 +30,10 @@ pub use faults::Faults;
 pub use faulty_backend::{Failure, FaultPlan, FaultyBackend};
 pub use faulty_state::FaultyState;
 pub use faulty_tasks::FaultyTasks;
+pub use identity_server::{
+    DocumentReply, IdentityServer, ProviderKeyPair, SigningAlgorithm, token_with_secret,
+    unsigned_token,
+};
 pub use memory_backend::MemoryBackend;
 pub use models::{ModelReply, ModelRequest, ModelServer};
 pub use random::Random;

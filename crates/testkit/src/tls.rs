@@ -59,7 +59,10 @@ fn forward(stream: TcpStream, config: Arc<ServerConfig>, server: SocketAddr) -> 
     let mut encrypted = StreamOwned::new(connection, stream);
     let (head, body) = http::read_request(&mut BufReader::new(&mut encrypted))?;
     let mut plain = TcpStream::connect(server)?;
-    write!(plain, "{head}\r\n{body}")?;
+    write!(plain, "{head}\r\n")?;
+    if !body.is_null() {
+        write!(plain, "{body}")?;
+    }
     let mut answer = Vec::new();
     plain.read_to_end(&mut answer)?;
     encrypted.write_all(&answer)?;

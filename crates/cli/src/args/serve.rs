@@ -43,7 +43,8 @@ Examples:
   lukasa serve --workspace ~/shop --workspace ~/site
   lukasa serve --port 0 --json                     any free port; prints address and log as JSON
   lukasa serve --allow-origin http://localhost:3000
-  LUKASA_DATABASE=postgres://lukasa@db/lukasa lukasa serve --workspace-id team")]
+  LUKASA_DATABASE=postgres://lukasa@db/lukasa lukasa serve --workspace-id team
+  LUKASA_DATABASE=... lukasa serve --oidc-issuer https://login.example.com --oidc-audience lukasa")]
 pub(crate) struct Serve {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
@@ -64,6 +65,10 @@ pub(crate) struct Serve {
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(crate) provider: Box<ProviderOptions>,
 
     #[command(flatten)]
     pub(crate) access: HttpAccess,
@@ -110,6 +115,73 @@ pub(crate) struct Cluster {
     /// Tasks of each owner that may wait or run at a time, in all workspaces
     #[arg(long, value_name = "N", requires = "database")]
     pub(crate) max_owner_tasks: Option<u64>,
+}
+
+/// The options of an identity provider whose tokens are accepted.
+#[cfg(feature = "cluster")]
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Tokens of an identity provider")]
+pub(crate) struct ProviderOptions {
+    /// Issuer whose tokens are accepted too, such as `https://login.example.com/realm` (OpenID Connect)
+    #[arg(
+        long = "oidc-issuer",
+        value_name = "URL",
+        env = "LUKASA_OIDC_ISSUER",
+        hide_env_values = true,
+        requires_all = ["database", "audience"])]
+    pub(crate) issuer: Option<String>,
+
+    /// Audience that such a token must have
+    #[arg(
+        long = "oidc-audience",
+        value_name = "NAME",
+        env = "LUKASA_OIDC_AUDIENCE",
+        hide_env_values = true,
+        requires = "issuer"
+    )]
+    pub(crate) audience: Option<String>,
+
+    /// Claim that names the owner
+    #[arg(
+        long = "oidc-owner-claim",
+        value_name = "NAME",
+        env = "LUKASA_OIDC_OWNER_CLAIM",
+        hide_env_values = true,
+        default_value = "sub",
+        requires = "issuer"
+    )]
+    pub(crate) owner_claim: String,
+
+    /// Owner to whom a value of that claim leads
+    #[arg(
+        long = "oidc-owner-mapping",
+        value_name = "MAPPING",
+        env = "LUKASA_OIDC_OWNER_MAPPING",
+        hide_env_values = true,
+        default_value = "digest",
+        requires = "issuer"
+    )]
+    pub(crate) owner_mapping: OwnerMapping,
+
+    /// Claim with `read`, `write` or `admin`; without this option the role is `write`
+    #[arg(
+        long = "oidc-role-claim",
+        value_name = "NAME",
+        env = "LUKASA_OIDC_ROLE_CLAIM",
+        hide_env_values = true,
+        requires = "issuer"
+    )]
+    pub(crate) role_claim: Option<String>,
+}
+
+/// The owner to whom the claim of a token leads.
+#[cfg(feature = "cluster")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OwnerMapping {
+    /// One that no other token leads to, named by a digest of issuer, claim and value
+    Digest,
+    /// The one of that name, which may have other tokens; the provider must not let users choose the value
+    Name,
 }
 
 /// The process that runs tasks.

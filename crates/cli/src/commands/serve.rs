@@ -36,6 +36,8 @@ use crate::render::{print, sanitize};
 
 #[cfg(feature = "cluster")]
 mod owners;
+#[cfg(feature = "cluster")]
+mod provider;
 mod task_options;
 
 #[cfg(feature = "cluster")]
@@ -134,6 +136,7 @@ async fn open(app: &App, args: &Serve) -> Result<DaemonEngine, Failure> {
     {
         let owner: OwnerName =
             owner.parse().map_err(|error| Failure::usage(format!("--owner: {error}")))?;
+        let identity_provider = provider::start(&args.provider, &owner)?;
         let limits =
             OwnerLimits { memory_bytes: *max_owner_bytes, unfinished_tasks: *max_owner_tasks };
         let database = database::open_with(address, limits).await?;
@@ -146,7 +149,7 @@ async fn open(app: &App, args: &Serve) -> Result<DaemonEngine, Failure> {
         let storage = owners.storage(&owner).await?;
         let (engine, runner) = owners.engine(&owner, storage)?;
         let (owners, own_name) = (Arc::new(owners), owner.as_str().to_owned());
-        let directory = Some(DirectoryConfig { owners, own_name });
+        let directory = Some(DirectoryConfig { owners, own_name, identity_provider });
         return Ok(DaemonEngine { engine, runner, directory, database: Some(database) });
     }
     let engine = app.engine.clone();

@@ -15,6 +15,7 @@ use crate::daemon::{Daemon, TOKEN};
 use crate::sandbox::Sandbox;
 
 mod balanced;
+mod identity_provider;
 mod owners;
 
 /// Daemons on one database.

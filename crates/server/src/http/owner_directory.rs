@@ -1,7 +1,8 @@
-//! The port to the owners of tokens in a database: their rights, their engines, their tokens.
+//! The ports to the owners of a database: their rights, their engines, their tokens, and an identity provider.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{Engine, RunningServices, StateError, Workspace};
@@ -41,6 +42,28 @@ pub trait OwnerDirectory: fmt::Debug + Send + Sync {
 
     /// Returns the owner and the workspace of each queue with waiting or running tasks.
     async fn unfinished_lanes(&self) -> Result<Vec<(String, String)>, StateError>;
+}
+
+/// An identity provider, whose tokens lead to owners beside those of the directory.
+#[async_trait]
+pub trait IdentityProvider: fmt::Debug + Send + Sync {
+    /// Returns what a token of the provider gives access to; `None` if it is not valid.
+    async fn rights(&self, token: &str) -> Result<Option<TokenRights>, ProviderUnavailable>;
+}
+
+/// An error of a provider that is away, so that a token can neither be accepted nor be refused for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the identity provider cannot be reached")]
+pub struct ProviderUnavailable {
+    /// The time after which the same token may be tried again.
+    pub retry_after: Duration,
+}
+
+impl From<ProviderUnavailable> for ErrorResponse {
+    fn from(error: ProviderUnavailable) -> Self {
+        let code = ErrorCode::IdentityProviderUnavailable;
+        Self::from(code).retry_after(error.retry_after.as_secs().max(1))
+    }
 }
 
 /// The engine of an owner, with its services.

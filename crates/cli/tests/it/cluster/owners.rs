@@ -28,7 +28,7 @@ impl Database {
     }
 
     /// Creates a token, and returns its text.
-    fn new_token(&self, place: &Sandbox, owner: &str, role: &str) -> String {
+    pub(super) fn new_token(&self, place: &Sandbox, owner: &str, role: &str) -> String {
         let token = self.token(place, &["create", "--owner", owner, "--role", role]);
         token["token"].as_str().unwrap().to_owned()
     }
@@ -36,25 +36,25 @@ impl Database {
 
 /// A caller of a daemon with a token.
 #[derive(Clone, Copy)]
-struct TokenCaller<'a> {
-    daemon: &'a Daemon,
-    token: &'a str,
+pub(super) struct TokenCaller<'a> {
+    pub(super) daemon: &'a Daemon,
+    pub(super) token: &'a str,
 }
 
 impl<'a> TokenCaller<'a> {
-    fn ask(self, method: &str, path: &str) -> HttpRequest<'a> {
+    pub(super) fn ask(self, method: &str, path: &str) -> HttpRequest<'a> {
         self.daemon.ask(method, path).header("Authorization", &format!("Bearer {}", self.token))
     }
 
-    fn get(self, path: &str) -> HttpResponse {
+    pub(super) fn get(self, path: &str) -> HttpResponse {
         self.ask("GET", path).send()
     }
 
-    fn post(self, path: &str, body: &Value) -> HttpResponse {
+    pub(super) fn post(self, path: &str, body: &Value) -> HttpResponse {
         self.ask("POST", path).json(body).send()
     }
 
-    fn put(self, path: &str, text: &str) -> HttpResponse {
+    pub(super) fn put(self, path: &str, text: &str) -> HttpResponse {
         self.ask("PUT", path).json(&json!({ "text": text })).send()
     }
 

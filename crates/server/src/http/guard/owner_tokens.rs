@@ -1,4 +1,5 @@
-//! The tokens of owners: looked up in the directory, and cached for some seconds.
+//! The tokens of owners: looked up in the directory, and cached for some seconds. Those of an identity provider are verified
+//! with each request.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::error::ErrorResponse;
-use crate::http::owner_directory::OwnerDirectory;
+use crate::http::owner_directory::{IdentityProvider, OwnerDirectory};
 use crate::limits::{
     OWNER_TOKEN_AGE_MAX, OWNER_TOKENS_CACHED_MAX, TOKEN_LOOKUP_WAIT, TOKEN_LOOKUPS_MAX,
 };
@@ -20,6 +21,7 @@ use crate::limits::{
 #[derive(Debug)]
 pub(in crate::http) struct OwnerTokens {
     directory: Arc<dyn OwnerDirectory>,
+    identity_provider: Option<Arc<dyn IdentityProvider>>,
     /// The digests of valid tokens, so that no token stays in memory.
     known: Mutex<Cache<Revision, (TokenRights, Instant), OWNER_TOKENS_CACHED_MAX>>,
     /// Callers without a valid token must not use up the connections of the directory.
@@ -27,8 +29,16 @@ pub(in crate::http) struct OwnerTokens {
 }
 
 impl OwnerTokens {
-    pub(in crate::http) fn new(directory: Arc<dyn OwnerDirectory>) -> Self {
-        Self { directory, known: Mutex::default(), lookups: Semaphore::new(TOKEN_LOOKUPS_MAX) }
+    pub(in crate::http) fn new(
+        directory: Arc<dyn OwnerDirectory>,
+        identity_provider: Option<Arc<dyn IdentityProvider>>,
+    ) -> Self {
+        Self {
+            directory,
+            identity_provider,
+            known: Mutex::default(),
+            lookups: Semaphore::new(TOKEN_LOOKUPS_MAX),
+        }
     }
 
     /// Returns what a token gives access to; `None` if it is not valid. A revoked token may be valid for as long as tokens
@@ -38,6 +48,10 @@ impl OwnerTokens {
         token: &str,
         is_current: bool,
     ) -> Result<Option<TokenRights>, ErrorResponse> {
+        // Before the lookups, whose permits a provider that is slow must not use up.
+        if let Some(provider) = self.identity_provider.as_ref().filter(|_| is_jwt(token)) {
+            return Ok(provider.rights(token).await?);
+        }
         let digest = Revision::digest(token.as_bytes());
         let known = || if is_current { None } else { self.known(&digest) };
         if let Some(rights) = known() {
@@ -68,4 +82,9 @@ impl OwnerTokens {
         let (rights, looked_up) = known.get(digest)?;
         (looked_up.elapsed() < OWNER_TOKEN_AGE_MAX).then(|| rights.clone())
     }
+}
+
+/// Checks whether a token has the form of those of an identity provider. The tokens of a directory have no dots.
+fn is_jwt(token: &str) -> bool {
+    token.bytes().filter(|byte| *byte == b'.').count() == 2
 }
