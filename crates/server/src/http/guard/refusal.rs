@@ -150,7 +150,7 @@ mod tests {
             behind_proxy: false,
             requests_per_second_max: None,
         };
-        let owner_tokens = OwnerTokens::new(Arc::clone(tokens) as _);
+        let owner_tokens = OwnerTokens::new(Arc::clone(tokens) as _, None);
         let shares = OwnerShares::new(ShareLimits::new(8));
         let guard = RequestGuard::new(config, Metrics::new(), None, Some(owner_tokens), shares);
         let need = TokenNeed::Unknown { token: "lukasa_0".to_owned(), is_current: false };
