@@ -76,10 +76,13 @@ pub enum ProjectRoot {
     Host,
 }
 
-/// Maximum length of a workspace id, in characters. The id is a folder name.
+/// Maximum length of the name of a workspace or a project, in characters. It is a folder name.
 const WORKSPACE_ID_CHARS_MAX: usize = 64;
 
 /// Id of a workspace: letters, digits, `.`, `_` and `-`; the first is not a dot.
+///
+/// `NAME@PROJECT` is a workspace of a project that has a name and no folder. All workspaces of such a project share its
+/// memories, which lie beside the global ones. Both parts have the same form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WorkspaceId(String);
 
@@ -87,7 +90,7 @@ pub struct WorkspaceId(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a workspace id is 1 to {WORKSPACE_ID_CHARS_MAX} letters, digits, `.`, `_` or `-`, and does \
-     not begin with a dot"
+     not begin with a dot; `@` and the name of a project may follow"
 )]
 pub struct InvalidWorkspaceId;
 
@@ -95,10 +98,24 @@ impl FromStr for WorkspaceId {
     type Err = InvalidWorkspaceId;
 
     fn from_str(text: &str) -> Result<Self, InvalidWorkspaceId> {
-        let well_formed = (1..=WORKSPACE_ID_CHARS_MAX).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-            && !text.starts_with('.');
+        let well_formed = match text.split_once('@') {
+            Some((name, project)) => is_name(name) && is_name(project),
+            None => is_name(text),
+        };
         if well_formed { Ok(Self(text.to_owned())) } else { Err(InvalidWorkspaceId) }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=WORKSPACE_ID_CHARS_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        && !text.starts_with('.')
+}
+
+impl WorkspaceId {
+    /// Returns the name of the project that the id names.
+    pub fn project(&self) -> Option<&str> {
+        self.0.split_once('@').map(|(_, project)| project)
     }
 }
 
@@ -197,6 +214,14 @@ impl BindingRequest {
     /// Returns the folder of the project, if it is on this machine.
     pub fn local_project(&self) -> Option<&Path> {
         self.project.as_ref()?.local()
+    }
+
+    /// Returns the name of the project that the id of the workspace names. It goes before the project's folder.
+    fn named_project(&self) -> Option<&str> {
+        match &self.workspace {
+            WorkspaceChoice::Id(id) => id.project(),
+            WorkspaceChoice::None | WorkspaceChoice::Checkout => None,
+        }
     }
 
     /// Returns the checkout of the project, if it is on this machine.
@@ -361,11 +386,18 @@ impl Binding {
         } else {
             let checkout = request.checkout();
             let workspace = workspace(request, checkout.as_ref(), folders);
-            let project = if let Some(ProjectFolder::Remote(folder)) = &request.project {
-                remote_project(request.project_root, folder, folders)
-            } else {
-                let reason = request.no_project.as_deref();
-                project(request.project_root, checkout, reason, folders)
+            let project = match (request.named_project(), &request.project) {
+                (Some(name), _) => MountSpec {
+                    mount: Mount::Scope(Scope::Project),
+                    root: Ok(project_on_host(name, folders)),
+                },
+                (None, Some(ProjectFolder::Remote(folder))) => {
+                    remote_project(request.project_root, folder, folders)
+                }
+                (None, _) => {
+                    let reason = request.no_project.as_deref();
+                    project(request.project_root, checkout, reason, folders)
+                }
             };
             (Layout::Scoped, vec![global(folders), project, workspace])
         };

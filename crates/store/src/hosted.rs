@@ -318,5 +318,7 @@ fn parse_identity(identity: &str) -> Option<(Scope, &str)> {
         ("project", key) => (Scope::Project, key),
         _ => return None,
     };
-    key.parse::<WorkspaceId>().ok().map(|_| (scope, key))
+    let id: WorkspaceId = key.parse().ok()?;
+    let is_folder = scope == Scope::Workspace || id.project().is_none();
+    is_folder.then_some((scope, key))
 }

@@ -154,11 +154,35 @@ fn two_paths_to_one_folder_have_one_key() {
 }
 
 #[test]
+fn workspaces_of_a_named_project_share_its_root() {
+    let home = tempfile::tempdir().unwrap();
+    let folders = folders(home.path());
+    let root = |id: &str, scope| {
+        let workspace = WorkspaceChoice::Id(id.parse().unwrap());
+        let request = BindingRequest { workspace, ..BindingRequest::default() };
+        let binding = Binding::resolve(&request, &folders);
+        let spec = binding.mounts.into_iter().find(|spec| spec.mount == Mount::Scope(scope));
+        spec.unwrap().root.map(|root| root.key)
+    };
+    let shop = root("main@shop", Scope::Project).unwrap();
+    assert_eq!(shop.identity, "project:shop");
+    assert_eq!(root("other@shop", Scope::Project), Ok(shop.clone()));
+    assert_ne!(root("main@mill", Scope::Project), Ok(shop));
+    root("main", Scope::Project).unwrap_err();
+    let workspaces = ["main", "main@shop", "other@shop", "main@mill"];
+    let workspaces: HashSet<_> = workspaces.map(|id| root(id, Scope::Workspace).unwrap()).into();
+    assert_eq!(workspaces.len(), 4);
+}
+
+#[test]
 fn a_workspace_id_is_a_safe_folder_name() {
-    for good in ["ws-42", "A.b_c", &"x".repeat(64)] {
+    let longest = format!("{0}@{0}", "x".repeat(64));
+    for good in ["ws-42", "A.b_c", &"x".repeat(64), "main@shop", "a.b@c-d", &longest] {
         assert_eq!(good.parse::<WorkspaceId>().map(|id| id.to_string()), Ok(good.to_owned()));
     }
-    for bad in ["", ".", "..", ".hidden", "a/b", "a b", "ä", "a\0", &"x".repeat(65)] {
+    let bad = ["", ".", "..", ".hidden", "a/b", "a b", "ä", "a\0", &"x".repeat(65)];
+    let with_project = ["@", "a@", "@b", "a@b@c", "a@.b", "a@..", "a@b/c", ".a@b"];
+    for bad in bad.into_iter().chain(with_project) {
         assert_eq!(bad.parse::<WorkspaceId>(), Err(InvalidWorkspaceId), "{bad:?}");
     }
 }

@@ -126,6 +126,56 @@ fn any_daemon_serves_the_owner_and_the_workspace_of_a_request() {
 }
 
 #[test]
+fn workspaces_of_a_project_share_its_memories_and_others_see_none_of_them() {
+    let database = Database::start(PostgresVersion::Debian);
+    let places = [Sandbox::new(), Sandbox::new()];
+    let daemons = [database.daemon(&places[0]), database.daemon(&places[1])];
+    let [ann, ben] = ["ann", "ben"].map(|owner| database.new_token(&places[0], owner, "write"));
+    let [here, there] = daemons.each_ref().map(|daemon| TokenCaller { daemon, token: &ann });
+    let ben = TokenCaller { daemon: &daemons[0], token: &ben };
+
+    let stream = daemons[1]
+        .stream("/v1/events?workspace=beta@shop", &[("Authorization", &format!("Bearer {ann}"))]);
+    let path = "/v1/memories/project/stack.md";
+    let made = here.put(&format!("{path}?workspace=alpha@shop"), "The shop is built with make.\n");
+    assert_eq!(made.status, 201, "{}", made.text());
+    let event = serde_json::to_value(stream.next().unwrap().event).unwrap();
+    assert_eq!(event["data"]["path"], "/memories/project/stack.md");
+    assert_eq!(event["data"].get("workspaceId"), None, "all workspaces of the project have it");
+    assert_eq!(there.get(&format!("{path}?workspace=beta%40shop")).status, 200);
+    // A workspace without a project has no memories of this scope.
+    for (other, status) in [("alpha@mill", 404), ("alpha", 409), ("shop", 409)] {
+        assert_eq!(there.get(&format!("{path}?workspace={other}")).status, status, "{other}");
+    }
+    assert_eq!(ben.get(&format!("{path}?workspace=alpha@shop")).status, 404);
+    for bad in ["alpha@", "@shop", "a@b@c", "a@../b"] {
+        let refused = here.put(&format!("{path}?workspace={bad}"), "text");
+        assert_eq!(refused.status, 404, "{bad}: {}", refused.text());
+    }
+
+    // Its own memories belong to the workspace alone, and a task of one workspace writes for the others.
+    let own = "/v1/memories/workspace/own.md";
+    assert_eq!(here.put(&format!("{own}?workspace=alpha@shop"), "Own.\n").status, 201);
+    for other in ["beta@shop", "alpha", "alpha@mill"] {
+        assert_eq!(there.get(&format!("{own}?workspace={other}")).status, 404, "{other}");
+    }
+    let fact = json!({ "content": "Tests of the shop run with make check.", "scope": "project" });
+    let asked = here.post("/workspaces/alpha@shop/memory/remember", &fact);
+    assert_eq!(asked.status, 202, "{}", asked.text());
+    let found = eventually(|| {
+        let found = there.get("/v1/recall?workspace=beta@shop&q=make%20check").text();
+        if found.contains("make check") { Ok(found) } else { Err(found) }
+    });
+    assert!(found.contains("/memories/project/"), "{found}");
+
+    let listed = there.get("/v1/workspaces").json();
+    let ids: Vec<_> = listed["workspaces"].as_array().unwrap().iter().map(|w| &w["id"]).collect();
+    assert_eq!(ids, ["alpha@shop"]);
+    assert_eq!(here.ask("DELETE", "/v1/workspaces/alpha@shop").send().status, 200);
+    assert_eq!(there.get(&format!("{path}?workspace=beta@shop")).status, 200, "the project stays");
+}
+
+#[test]
 fn each_request_of_an_mcp_client_may_reach_another_daemon() {
     let database = Database::start(PostgresVersion::Debian);
     let places = [Sandbox::new(), Sandbox::new()];
