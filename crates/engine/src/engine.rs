@@ -403,9 +403,8 @@ impl Engine {
         let clock = Arc::clone(&self.clock);
         Arc::new(match &self.storage.events {
             Some(events) => {
-                let tasks = Arc::<dyn State>::clone(&self.storage.state);
                 let review_verbose = self.review.verbose;
-                let log = SharedLog { events: Arc::clone(events), tasks, review_verbose };
+                let log = SharedLog { events: Arc::clone(events), review_verbose };
                 Feeds::of_log(clock, log)
             }
             None => Feeds::new(clock),

@@ -38,6 +38,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use memory::path::Mount;
+use state::TaskEndEvent;
 
 use crate::task::{ClientId, Task, TaskId, TaskKind, TaskResult};
 
@@ -60,21 +61,32 @@ pub struct ManagedChange {
 
 impl ManagedChange {
     /// Returns the change that a completed task made; `None` if subscribers are not notified of it.
-    /// They are notified of a review if that was requested and it saved something.
     pub(crate) fn of_task(task: &Task, result: &TaskResult, review_verbose: bool) -> Option<Self> {
-        let saved = result.changes.len();
-        let is_silent = task.kind() == TaskKind::Review && (saved == 0 || !review_verbose);
-        if result.scopes.is_empty() || is_silent {
-            return None;
-        }
-        Some(Self {
+        let change = Self {
             workspace: task.workspace.clone(),
             source: task.kind(),
             task: task.id.clone(),
             scopes: result.scopes.clone(),
             originator: task.requester.client.clone(),
-            saved,
-        })
+            saved: result.changes.len(),
+        };
+        change.is_news(review_verbose).then_some(change)
+    }
+
+    /// Does the same for a task that has ended as a log says.
+    pub(crate) fn of_event(event: TaskEndEvent, review_verbose: bool) -> Option<Self> {
+        let TaskEndEvent { task, kind, workspace, client, scopes, saved } = event;
+        let originator = client.and_then(|client| client.parse().ok());
+        let task = task.parse().ok()?;
+        let change = Self { workspace, source: kind, task, scopes, originator, saved };
+        change.is_news(review_verbose).then_some(change)
+    }
+
+    /// Checks whether subscribers are notified. They are notified of a review if that was requested
+    /// and it saved something.
+    fn is_news(&self, review_verbose: bool) -> bool {
+        let is_silent = self.source == TaskKind::Review && (self.saved == 0 || !review_verbose);
+        !self.scopes.is_empty() && !is_silent
     }
 }
 

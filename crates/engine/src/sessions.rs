@@ -16,7 +16,7 @@ use state::{SessionRow, StateError, TaskStore};
 use store::BaseFolders;
 use uuid::Uuid;
 
-use crate::feed::{EventBus, Feeds};
+use crate::feed::{EventBus, Feeds, SubscribeError};
 use crate::task::ClientId;
 
 /// The id of a session: a UUID.
@@ -214,7 +214,7 @@ impl SessionRegistry {
 
     /// Returns the stream of a session; `None` if there is no such session, or its workspace is not
     /// open. Starts a watch on the workspace's folders, so that external edits are published.
-    pub async fn events(&self, id: &SessionId) -> Result<Option<Arc<EventBus>>, StateError> {
+    pub async fn events(&self, id: &SessionId) -> Result<Option<Arc<EventBus>>, SubscribeError> {
         let (workspace, bus) = {
             // Without this lock, a session that ends in between would leave its stream open.
             let _unchanged = self.counts.lock().await;

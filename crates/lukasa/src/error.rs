@@ -124,7 +124,7 @@ impl Error {
             ErrorCause::Conversation(ConversationError::OtherWorkspace) => ErrorKind::Conflict,
             ErrorCause::Conversation(ConversationError::State(error))
             | ErrorCause::Events(SubscribeError::Log(error)) => kind_of_code(error.code()),
-            ErrorCause::Events(SubscribeError::Full) => ErrorKind::Full,
+            ErrorCause::Events(SubscribeError::Full | SubscribeError::Behind) => ErrorKind::Full,
             ErrorCause::Events(SubscribeError::Closed) | ErrorCause::Closed => ErrorKind::Closed,
             ErrorCause::Trust(error) => kind_of_code(error.code()),
             ErrorCause::TasksDenied(_) => ErrorKind::Denied,
@@ -148,7 +148,9 @@ impl Error {
             }
             ErrorCause::Conversation(ConversationError::State(error))
             | ErrorCause::Events(SubscribeError::Log(error)) => error.code().into(),
-            ErrorCause::Events(SubscribeError::Full) => "too_many_subscribers",
+            ErrorCause::Events(SubscribeError::Full | SubscribeError::Behind) => {
+                "too_many_subscribers"
+            }
             ErrorCause::Events(SubscribeError::Closed) | ErrorCause::Closed => "closed",
             ErrorCause::Trust(error) => error.code().into(),
             ErrorCause::TaskText { code, .. } => code,

@@ -330,6 +330,11 @@ impl Database {
         self.0.notices.subscribe(&self.0.unsynced, owner, place)
     }
 
+    /// Notifies other daemons, soon, of a change of a root that is committed.
+    pub(crate) fn notify(&self, owner: i64, place: &str) {
+        self.0.notices.send(&self.0.unsynced, owner, place);
+    }
+
     /// Returns a number that changes when commits that did not wait for the disk may have been lost.
     pub(crate) fn incarnation(&self) -> u64 {
         self.0.connections.load(Ordering::Relaxed)

@@ -6,17 +6,19 @@ use std::collections::HashMap;
 
 use memory::change::{ChangeId, Provenance, RootKey};
 use memory::limits::EVENTS_KEPT_MAX;
+use memory::path::Mount;
 use memory::proposal::ProposalId;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use state::rows::{Columns, decode_rows, single, stored_count};
-use state::{Announcement, LogBounds, LogEntry, LoggedEvent, PinEvent, ProposalStatusEvent};
+use state::{
+    Announcement, LogBounds, LogEntry, LoggedEvent, PinEvent, ProposalStatusEvent, TaskEffect,
+    TaskEndEvent,
+};
 
 use crate::call_error::CallError;
 use crate::history::changes;
-use crate::notices::{CHANNEL, EVENTS, notice};
 use crate::row::{rows, run, storable};
-use crate::tasks::queue;
 
 /// Events that are read in one call.
 const EVENTS_READ_TOGETHER_MAX: i64 = 256;
@@ -24,31 +26,50 @@ const EVENTS_READ_TOGETHER_MAX: i64 = 256;
 /// The time of the server as the log stores it.
 pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000";
 
-/// Adds an event of kind `$2` and subject `$3`, and notifies daemons with `$5` on channel `$4`.
+/// Adds an event of kind `$2` and subject `$3`.
 const APPEND: &str = "WITH numbered AS (
-        UPDATE counters SET last_event = last_event + 1 WHERE owner = $1 RETURNING last_event),
-    added AS (
-        INSERT INTO events (owner, number, count, at, kind, subject)
-        SELECT $1, last_event, 1, {now}, $2, $3 FROM numbered)
-    SELECT pg_notify($4, $5) FROM numbered";
+        UPDATE counters SET last_event = last_event + 1 WHERE owner = $1 RETURNING last_event)
+    INSERT INTO events (owner, number, count, at, kind, subject)
+    SELECT $1, last_event, 1, {now}, $2, $3 FROM numbered";
+
+/// A task that ends: its id, its kind, its workspace and its client.
+pub(crate) type EndingTask<'t> = (&'t str, &'t str, &'t str, Option<&'t str>);
 
 /// Adds the end of a task as a part of the transaction that ends it.
 pub(crate) async fn add_task_end(
     connection: &mut PgConnection,
     owner: i64,
-    task: &str,
+    (task, kind, workspace, client): EndingTask<'_>,
+    effect: TaskEffect<'_>,
 ) -> Result<(), CallError> {
-    append(connection, owner, ("task", task)).await
+    let stored = StoredEvent::Task {
+        task: task.to_owned(),
+        kind: kind.to_owned(),
+        workspace: workspace.to_owned(),
+        client: client.map(str::to_owned),
+        scopes: effect.scopes.iter().map(|mount| mount_word(*mount).to_owned()).collect(),
+        saved: effect.saved,
+    };
+    append(connection, owner, &stored).await
+}
+
+/// Adds an announcement.
+pub(crate) async fn announce(
+    connection: &mut PgConnection,
+    owner: i64,
+    event: &Announcement,
+) -> Result<(), CallError> {
+    append(connection, owner, &StoredEvent::of_announcement(event)).await
 }
 
 async fn append(
     connection: &mut PgConnection,
     owner: i64,
-    (kind, subject): (&str, &str),
+    event: &StoredEvent,
 ) -> Result<(), CallError> {
+    let subject = serde_json::to_string(event).expect("it has only texts and numbers");
     let add = sqlx::query(sqlx::AssertSqlSafe(APPEND.replace("{now}", NOW)));
-    let add = add.bind(owner).bind(kind).bind(storable(subject));
-    rows(connection, add.bind(CHANNEL).bind(notice(owner, EVENTS))).await?;
+    run(connection, add.bind(owner).bind(event.kind()).bind(storable(&subject))).await?;
     Ok(())
 }
 
@@ -86,6 +107,7 @@ struct EventRow {
     at: memory::clock::Timestamp,
     kind: String,
     change: Option<ChangeId>,
+    workspace: Option<String>,
     subject: String,
 }
 
@@ -96,7 +118,7 @@ pub(crate) async fn after(
     number: u64,
 ) -> Result<Vec<LogEntry>, CallError> {
     let query = sqlx::query(
-        "SELECT number, count, at, kind, change_id, subject FROM events WHERE owner = $1 AND number > $2
+        "SELECT number, count, at, kind, change_id, workspace, subject FROM events WHERE owner = $1 AND number > $2
         ORDER BY number LIMIT $3",
     );
     let query = query.bind(owner).bind(stored_count(number)).bind(EVENTS_READ_TOGETHER_MAX);
@@ -108,6 +130,7 @@ pub(crate) async fn after(
             at: row.time("at")?,
             kind: row.get("kind")?,
             change: row.get::<Option<i64>>("change_id")?.map(ChangeId),
+            workspace: row.get("workspace")?,
             subject: row.get("subject")?,
         })
     };
@@ -115,44 +138,44 @@ pub(crate) async fn after(
     let ids: Vec<_> = found.iter().filter_map(|row| row.change).collect();
     let changes = changes::by_ids(connection, owner, &ids).await?;
     let changes: HashMap<_, _> = changes.iter().map(|change| (change.id, change)).collect();
-    let of_tasks = found.iter().filter(|row| row.kind == "task");
-    let ids: Vec<_> = of_tasks.map(|row| row.subject.as_str()).collect();
-    let tasks = queue::by_ids(connection, owner, &ids).await?;
-    let tasks: HashMap<_, _> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
-    Ok(found
-        .iter()
-        .map(|row| {
-            let event = match (row.kind.as_str(), row.change) {
-                ("change", Some(id)) => changes.get(&id).map(|change| {
-                    let mut change = (*change).clone();
-                    change.files.retain(|file| file.root.place == row.subject);
-                    LoggedEvent::Change(change)
-                }),
-                ("task", None) => tasks
-                    .get(row.subject.as_str())
-                    .map(|task| LoggedEvent::TaskEnded((*task).clone())),
-                _ => StoredAnnouncement::decode(&row.subject).map(LoggedEvent::Announced),
-            };
-            LogEntry { first: row.number + 1 - row.count, last: row.number, at: row.at, event }
-        })
-        .collect())
+    let entry = |row: &EventRow| {
+        let event = match (row.kind.as_str(), row.change) {
+            ("change", Some(id)) => changes.get(&id).map(|change| {
+                let mut change = (*change).clone();
+                change.files.retain(|file| file.root.place == row.subject);
+                LoggedEvent::Change { change, task_workspace: row.workspace.clone() }
+            }),
+            _ => StoredEvent::decode(&row.subject),
+        };
+        LogEntry { first: row.number + 1 - row.count, last: row.number, at: row.at, event }
+    };
+    Ok(found.iter().map(entry).collect())
 }
 
-/// Adds an announcement.
-pub(crate) async fn announce(
-    connection: &mut PgConnection,
-    owner: i64,
-    event: &Announcement,
-) -> Result<(), CallError> {
-    let stored = StoredAnnouncement::new(event);
-    let subject = serde_json::to_string(&stored).expect("it has only texts and numbers");
-    append(connection, owner, (stored.kind(), &subject)).await
+/// Returns the word that stands for a mount.
+fn mount_word(mount: Mount) -> &'static str {
+    match mount {
+        Mount::Scope(scope) => scope.into(),
+        Mount::Flat => "flat",
+    }
 }
 
-/// An announcement as JSON. Unknown fields are ignored.
+fn parse_mount(word: &str) -> Option<Mount> {
+    if word == "flat" { Some(Mount::Flat) } else { word.parse().ok().map(Mount::Scope) }
+}
+
+/// An event as JSON. Unknown fields are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StoredAnnouncement {
+enum StoredEvent {
+    Task {
+        task: String,
+        kind: String,
+        workspace: String,
+        client: Option<String>,
+        scopes: Vec<String>,
+        saved: usize,
+    },
     Pin {
         root: (String, String),
         path: String,
@@ -182,8 +205,8 @@ struct StoredProvenance {
     note: Option<String>,
 }
 
-impl StoredAnnouncement {
-    fn new(event: &Announcement) -> Self {
+impl StoredEvent {
+    fn of_announcement(event: &Announcement) -> Self {
         let pair = |root: &RootKey| (root.identity.clone(), root.place.clone());
         match event {
             Announcement::Pin(PinEvent { root, path, pinned, provenance }) => Self::Pin {
@@ -208,30 +231,42 @@ impl StoredAnnouncement {
 
     const fn kind(&self) -> &'static str {
         match self {
+            Self::Task { .. } => "task",
             Self::Pin { .. } => "pin",
             Self::Proposals { .. } => "proposals",
         }
     }
 
-    /// Decodes an announcement. One of a later version may be unreadable, which leaves a gap in the stream.
-    fn decode(text: &str) -> Option<Announcement> {
+    /// Decodes an event. One of a later version may be unreadable.
+    fn decode(text: &str) -> Option<LoggedEvent> {
         let key = |(identity, place)| RootKey { identity, place };
         Some(match serde_json::from_str(text).ok()? {
-            Self::Pin { root, path, pinned, by } => Announcement::Pin(PinEvent {
-                root: key(root),
-                path: path.parse().ok()?,
-                pinned,
-                provenance: by.decode()?,
-            }),
+            Self::Task { task, kind, workspace, client, scopes, saved } => {
+                let scopes = scopes.iter().map(|word| parse_mount(word)).collect::<Option<_>>()?;
+                let kind = kind.parse().ok()?;
+                LoggedEvent::TaskEnded(TaskEndEvent {
+                    task,
+                    kind,
+                    workspace,
+                    client,
+                    scopes,
+                    saved,
+                })
+            }
+            Self::Pin { root, path, pinned, by } => {
+                let (root, path) = (key(root), path.parse().ok()?);
+                let pin = PinEvent { root, path, pinned, provenance: by.decode()? };
+                LoggedEvent::Announced(Announcement::Pin(pin))
+            }
             Self::Proposals { ids, status, roots, task, change, by } => {
-                Announcement::Proposals(ProposalStatusEvent {
+                LoggedEvent::Announced(Announcement::Proposals(ProposalStatusEvent {
                     ids: ids.into_iter().map(ProposalId).collect(),
                     status: status.parse().ok()?,
                     roots: roots.into_iter().map(key).collect(),
                     task,
                     change: change.map(ChangeId),
                     provenance: by.decode()?,
-                })
+                }))
             }
         })
     }

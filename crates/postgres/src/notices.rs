@@ -1,19 +1,20 @@
 //! Notices of changed roots and of events, from the daemon that made the change to the others.
 //!
 //! A notice only wakes: the server may drop it with a connection, and a daemon that gets none looks from time to time by
-//! itself.
+//! itself. So notices are sent after the commit that they are about. The server lets transactions with notices commit one after the
+//! other, which must not hold up commits that wait for the disk.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use sqlx::postgres::{PgListener, PgPool};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 /// The channel of the server.
-pub(crate) const CHANNEL: &str = "lukasa_roots";
+const CHANNEL: &str = "lukasa_roots";
 /// Stands for the place of a root in notices about events.
 pub(crate) const EVENTS: &str = "events";
 /// Time between two attempts to listen.
@@ -22,15 +23,36 @@ const LISTEN_RETRY: Duration = Duration::from_secs(1);
 /// A root: its owner and its place.
 type RootId = (i64, String);
 
-/// The receivers of notices in this process.
+/// The notices that this process sends and receives.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
+    outbox: Arc<Outbox>,
+    /// Sends once there is a notice.
+    sender: Mutex<Option<AbortOnDropHandle<()>>>,
     roots: Arc<Mutex<HashMap<RootId, watch::Sender<u64>>>>,
     /// Listens once there is a receiver.
     listener: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
+/// Notices that are not sent yet, each once.
+#[derive(Debug, Default)]
+struct Outbox {
+    texts: Mutex<BTreeSet<String>>,
+    filled: Notify,
+}
+
 impl Notices {
+    /// Notifies all daemons of a change of a root, soon.
+    pub(crate) fn send(&self, pool: &PgPool, owner: i64, place: &str) {
+        let mut sender = self.sender.lock();
+        if sender.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
+            let sending = send_all(pool.clone(), Arc::clone(&self.outbox));
+            *sender = Some(AbortOnDropHandle::new(tokio::spawn(sending)));
+        }
+        self.outbox.texts.lock().insert(notice(owner, place));
+        self.outbox.filled.notify_one();
+    }
+
     /// Returns a receiver that is notified after changes of a root.
     pub(crate) fn subscribe(&self, pool: &PgPool, owner: i64, place: &str) -> watch::Receiver<u64> {
         let mut listener = self.listener.lock();
@@ -43,14 +65,28 @@ impl Notices {
         roots.entry((owner, place.to_owned())).or_default().subscribe()
     }
 
-    /// Stops listening.
+    /// Stops sending and listening.
     pub(crate) fn close(&self) {
+        self.sender.lock().take();
         self.listener.lock().take();
     }
 }
 
+/// Sends notices until it is aborted. One that cannot be sent is dropped.
+async fn send_all(pool: PgPool, outbox: Arc<Outbox>) {
+    loop {
+        outbox.filled.notified().await;
+        let texts = std::mem::take(&mut *outbox.texts.lock());
+        let send = sqlx::query("SELECT pg_notify($1, n.notice) FROM unnest($2::text[]) n (notice)");
+        let send = send.bind(CHANNEL).bind(texts.into_iter().collect::<Vec<_>>());
+        if let Err(error) = send.execute(&pool).await {
+            tracing::debug!(%error, "other daemons are not notified of a change");
+        }
+    }
+}
+
 /// Returns the text of a notice about a root.
-pub(crate) fn notice(owner: i64, place: &str) -> String {
+fn notice(owner: i64, place: &str) -> String {
     format!("{owner} {place}")
 }
 

@@ -203,9 +203,10 @@ impl EventLog for OwnerState {
     }
 
     async fn append(&self, event: &Announcement) -> Result<(), StateError> {
-        self.database
-            .write(Synced, "add an event", call!(events::announce, self.owner, event))
-            .await
+        let owner = self.owner;
+        self.database.write(Synced, "add an event", call!(events::announce, owner, event)).await?;
+        self.database.notify(owner, EVENTS);
+        Ok(())
     }
 
     fn notices(&self) -> watch::Receiver<u64> {
@@ -543,9 +544,15 @@ impl TaskStore for OwnerState {
         end: TaskOutcome<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError> {
-        self.database
-            .write(Synced, "finish a task", call!(queue::finish, self.owner, (attempt, end, at)))
-            .await
+        let owner = self.owner;
+        let has_finished = self
+            .database
+            .write(Synced, "finish a task", call!(queue::finish, owner, (attempt, end, at)))
+            .await?;
+        if has_finished && end.effect.is_some() {
+            self.database.notify(owner, EVENTS);
+        }
+        Ok(has_finished)
     }
 
     async fn cancel_task(

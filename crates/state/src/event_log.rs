@@ -4,15 +4,17 @@
 //! So a client can continue a stream at any daemon. A state that is a file has no such log: its daemon counts its
 //! events itself.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use memory::change::{ChangeId, MemoryChange, Provenance, RootKey};
 use memory::clock::Timestamp;
-use memory::path::RelativePath;
+use memory::path::{Mount, RelativePath};
 use memory::proposal::{ProposalId, ProposalStatus};
 use tokio::sync::watch;
 
 use crate::error::StateError;
-use crate::task::TaskRow;
+use crate::task::TaskKind;
 
 /// A memory that was pinned or unpinned; published after the pin is stored. Pins change no text, so history does
 /// not record them.
@@ -55,13 +57,35 @@ pub enum Announcement {
     Proposals(ProposalStatusEvent),
 }
 
+/// A task that has ended and changed memories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskEndEvent {
+    /// Its id.
+    pub task: String,
+    /// Its kind.
+    pub kind: TaskKind,
+    /// The id of its workspace.
+    pub workspace: String,
+    /// The client that requested it.
+    pub client: Option<String>,
+    /// The mounts of the changed memories.
+    pub scopes: BTreeSet<Mount>,
+    /// The number of changed entries.
+    pub saved: usize,
+}
+
 /// The content of an event in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoggedEvent {
-    /// A change is complete in one place; it has the files of that place alone.
-    Change(MemoryChange),
-    /// A task has ended.
-    TaskEnded(TaskRow),
+    /// A change is complete in one place.
+    Change {
+        /// The change, with the files of that place alone.
+        change: MemoryChange,
+        /// The workspace of the task that made it.
+        task_workspace: Option<String>,
+    },
+    /// A task has ended and changed memories.
+    TaskEnded(TaskEndEvent),
     /// An announcement of a daemon.
     Announced(Announcement),
 }
@@ -75,7 +99,7 @@ pub struct LogEntry {
     pub last: u64,
     /// When it was added, by the clock of the server.
     pub at: Timestamp,
-    /// The content; `None` if it is no longer kept.
+    /// The content; `None` if it is no longer kept, or was added by a later version.
     pub event: Option<LoggedEvent>,
 }
 

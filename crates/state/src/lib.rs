@@ -26,6 +26,7 @@ pub use copy::copy_database;
 pub use error::{Fault, FaultClass, StateError};
 pub use event_log::{
     Announcement, EventLog, LogBounds, LogEntry, LoggedEvent, PinEvent, ProposalStatusEvent,
+    TaskEndEvent,
 };
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use locks::{HeldLock, LANE_LOCK, LockError, Locks};
@@ -37,8 +38,8 @@ pub use record::{
 pub use sqlite::{SqliteImport, SqliteSnapshot, SqliteState, StateRepair, set_aside_databases};
 pub use task::{
     Attempt, ConversationRow, DreamPreconditions, EnqueueResult, LastDream, ModelWorkRow, NewTask,
-    OwnerFilter, QueueLimits, RunRow, SegmentRow, SessionRow, Status, TaskCount, TaskKind,
-    TaskOutcome, TaskQuery, TaskRow, TaskStore,
+    OwnerFilter, QueueLimits, RunRow, SegmentRow, SessionRow, Status, TaskCount, TaskEffect,
+    TaskKind, TaskOutcome, TaskQuery, TaskRow, TaskStore,
 };
 
 use std::collections::HashMap;

@@ -7,12 +7,14 @@
 //! itself, because losing it is harmless. The database has one log, so a later durable step carries all earlier ones
 //! with it. If the change of a task is on the disk, so are its start and its prepared outcome.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use memory::change::{Actor, ChangeId, RootKey};
 use memory::clock::Timestamp;
+use memory::path::Mount;
 use memory::proposal::ProposalId;
 use strum::VariantArray as _;
 
@@ -156,6 +158,17 @@ pub struct TaskOutcome<'t> {
     pub outcome: &'t str,
     /// The part of the request to keep, as JSON; the request's text is no longer needed.
     pub request: &'t str,
+    /// The changes of memories, for a log of events; `None` if there were none.
+    pub effect: Option<TaskEffect<'t>>,
+}
+
+/// The changes that a task made to memories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskEffect<'t> {
+    /// The mounts of the memories.
+    pub scopes: &'t BTreeSet<Mount>,
+    /// The number of changed entries.
+    pub saved: usize,
 }
 
 /// The number of tasks of a workspace with one status.

@@ -96,6 +96,9 @@ pub enum SubscribeError {
     /// The stream is closed.
     #[error("the stream has ended")]
     Closed,
+    /// The latest events of the log are not read yet.
+    #[error("the events are not read yet; try again")]
+    Behind,
     /// The log of the events cannot be read.
     #[error(transparent)]
     Log(#[from] StateError),

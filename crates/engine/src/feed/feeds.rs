@@ -1,6 +1,7 @@
 //! The feeds of a daemon. A workspace has one stream of task events, read by its sessions, and one
 //! of all changes to the memories that it can access.
 //!
+//! With a log that daemons share, the events come from there (`log_reader.rs`). Otherwise they are published here.
 //! A lane publishes the end of a task once, in the task's workspace. All other changes come from
 //! the store. So do a task's changes in other workspaces that share the memories: global memories
 //! are shared by all workspaces, those of a project by all its worktrees.
@@ -12,7 +13,7 @@ use async_trait::async_trait;
 use memory::clock::Clock;
 use memory::limits::CHANGES_WAITING_MAX;
 use parking_lot::Mutex;
-use state::{Announcement, StateError, TaskStore};
+use state::{Announcement, TaskStore};
 use store::{ChangeEvent, ContextScope, Memories};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -170,7 +171,7 @@ impl Feeds {
 
     /// Prepares the streams of a workspace for readers: fills them from the log, if there is one, and
     /// starts a watch for external edits. Does nothing if the workspace is not open.
-    pub async fn prepare(&self, workspace: &str) -> Result<(), StateError> {
+    pub async fn prepare(&self, workspace: &str) -> Result<(), SubscribeError> {
         let Some(feed) = self.workspace_feed(workspace) else { return Ok(()) };
         if let Some(log) = &self.log {
             feed.read_log(log).await?;
@@ -249,7 +250,7 @@ impl Feeds {
                 rendered.iter().find(|(of, _)| *of == view).map(|(_, events)| Arc::clone(events));
             let events = known.unwrap_or_else(|| {
                 let events = change_events((notice, &by), &feed.memories, &all);
-                let events: Arc<[_]> = events.flatten().collect();
+                let events: Arc<[_]> = events.flatten().map(Arc::new).collect();
                 rendered.push((view, Arc::clone(&events)));
                 events
             });

@@ -39,7 +39,7 @@ pub(super) struct RingState {
     forgotten: u64,
     /// The number of the newest batch.
     last_batch: u64,
-    /// Number of all evicted events; events that never got here count as one.
+    /// Number of all evicted events since the last loss of events, which counts as one.
     evicted: u64,
     /// Total bytes of all evicted events.
     bytes_evicted: u64,
@@ -143,8 +143,8 @@ impl Ring {
     pub(super) fn restart_after(&self, last: u64) {
         self.with_state(|state| {
             state.bytes_evicted = state.bytes();
-            state.evicted +=
-                u64::try_from(state.slots.len()).expect("a count fits into 64 bits") + 1;
+            // How many events were lost is unknown, so they count as one.
+            state.evicted = 1;
             state.slots.clear();
             (state.last, state.forgotten) = (last, last);
             state.last_batch += 1;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use memory::change::{Provenance, RootKey};
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use parking_lot::Mutex;
-use state::{PinEvent, ProposalStatusEvent, StateError};
+use state::{PinEvent, ProposalStatusEvent};
 use store::{ChangeEvent, Memories, Watch};
 use tokio::sync::OnceCell;
 
-use super::bus::{EventBus, StreamContext};
+use super::bus::{EventBus, StreamContext, SubscribeError};
 use super::event::{FeedChange, FeedEvent};
 use super::log_reader::{LogReader, SharedLog};
 use super::ring::Ring;
@@ -31,7 +31,7 @@ pub(super) struct WorkspaceFeed {
     /// The watch for external edits, started with the first reader.
     watch: OnceCell<Watch>,
     /// Fills the rings from the log, if there is one; started with the first reader.
-    log_reader: OnceCell<LogReader>,
+    log_reader: tokio::sync::Mutex<Option<Arc<LogReader>>>,
 }
 
 impl WorkspaceFeed {
@@ -52,7 +52,7 @@ impl WorkspaceFeed {
             sessions: Mutex::default(),
             all_events: EventBus::new(context.clone(), ring(all), 0, readers_max),
             watch: OnceCell::new(),
-            log_reader: OnceCell::new(),
+            log_reader: tokio::sync::Mutex::default(),
         })
     }
 
@@ -84,18 +84,29 @@ impl WorkspaceFeed {
     }
 
     /// Fills the rings with the events that the log has now, and keeps them up to date.
-    pub(super) async fn read_log(self: &Arc<Self>, log: &SharedLog) -> Result<(), StateError> {
-        let reader = self.log_reader.get_or_try_init(|| LogReader::start(log, self)).await?;
+    pub(super) async fn read_log(self: &Arc<Self>, log: &SharedLog) -> Result<(), SubscribeError> {
+        let reader = {
+            let mut reader = self.log_reader.lock().await;
+            let running = reader.take().filter(|reader| !reader.has_ended());
+            let running = match running {
+                Some(running) => running,
+                None => Arc::new(LogReader::start(log, self).await?),
+            };
+            Arc::clone(reader.insert(running))
+        };
         reader.catch_up(log).await
+    }
+
+    /// Forgets all events, and continues with numbers after `last`.
+    pub(super) fn restart_after(&self, last: u64) {
+        self.task_events.restart_after(last);
+        self.all_events.ring().restart_after(last);
     }
 
     pub(super) fn close(&self) {
         self.all_events.close();
         for bus in std::mem::take(&mut *self.sessions.lock()).into_values() {
             bus.close();
-        }
-        if let Some(reader) = self.log_reader.get() {
-            reader.stop();
         }
     }
 }
@@ -145,7 +156,7 @@ pub(super) fn change_events(
     (notice, by): (&ChangeEvent, &Arc<Provenance>),
     memories: &Memories,
     all: &[Arc<WorkspaceFeed>],
-) -> impl Iterator<Item = Option<Arc<FeedEvent>>> {
+) -> impl Iterator<Item = Option<FeedEvent>> {
     notice.files.iter().map(move |file| {
         let (path, is_sibling) = visible_path(memories, &file.root, &file.path, all)?;
         let moved_to = |path| Some(visible_path(memories, &file.root, path, all)?.0);
@@ -168,7 +179,7 @@ pub(super) fn change_events(
                 .filter(|_| is_sibling || owners.next().is_none())
                 .map(|owner| Arc::clone(&owner.workspace)),
         };
-        Some(Arc::new(FeedEvent { originator: None, change }))
+        Some(FeedEvent { originator: None, change })
     })
 }
 

@@ -201,7 +201,8 @@ impl LanesInner {
     pub(super) async fn fail_unreadable(&self, lane: &Lane) -> Result<u64, LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
         let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
-        let end = TaskOutcome { status: Status::Failed, outcome: &outcome, request: "{}" };
+        let (status, effect) = (Status::Failed, None);
+        let end = TaskOutcome { status, outcome: &outcome, request: "{}", effect };
         let now = self.deps.clock.now();
         let failed = self.deps.tasks.fail_unreadable(&lane.id, end, now).await?;
         if failed > 0 {

@@ -454,7 +454,8 @@ impl LanesInner {
     ) -> Result<(), StateError> {
         let outcome = record::outcome_text(Err(&TaskError::new(why)));
         let request = record::redacted_request_text(request);
-        let end = TaskOutcome { status: Status::Failed, outcome: &outcome, request: &request };
+        let (status, effect) = (Status::Failed, None);
+        let end = TaskOutcome { status, outcome: &outcome, request: &request, effect };
         self.deps.tasks.cancel_task(id.as_str(), end, self.deps.clock.now()).await?;
         {
             let state = lane.state.lock();

@@ -17,7 +17,7 @@ use futures_util::FutureExt as _;
 use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use memory::limits::LANE_RETRY_DELAY_MAX;
-use state::{Attempt, HeldLock, NewProposal, RunRow, StateError, TaskOutcome, TaskRow};
+use state::{Attempt, HeldLock, NewProposal, RunRow, StateError, TaskEffect, TaskOutcome, TaskRow};
 use store::{Draft, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -358,7 +358,10 @@ impl LanesInner {
         let status = if outcome.is_ok() { Status::Completed } else { Status::Failed };
         let text = record::outcome_text(outcome);
         let request = record::redacted_request_text(&row.request);
-        let end = TaskOutcome { status, outcome: &text, request: &request };
+        let changed = outcome.ok().filter(|result| !result.scopes.is_empty());
+        let effect = changed
+            .map(|result| TaskEffect { scopes: &result.scopes, saved: result.changes.len() });
+        let end = TaskOutcome { status, outcome: &text, request: &request, effect };
         let now = self.deps.clock.now();
         let finished = self.deps.tasks.finish_task(row.attempt(), end, now).await?;
         if finished {

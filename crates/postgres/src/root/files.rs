@@ -17,7 +17,6 @@ use store::backend::{BackendError, Expect, FileKind, FileRead, Stamp};
 use crate::call_error::CallError;
 use crate::events::NOW;
 use crate::lease::{HELD, IS_HELD};
-use crate::notices::{CHANNEL, notice};
 use crate::root::listing::{self, stat};
 use crate::row::{Row, rows, run};
 
@@ -146,13 +145,12 @@ const BEGIN: &str = "INSERT INTO roots (owner, place, writes, writing, recorder)
     ON CONFLICT (owner, place) DO UPDATE SET writes = roots.writes + 1, writing = true,
         recorder = excluded.recorder";
 
-/// Marks the end of write `$9`, whose last version is `$10`.
+/// Marks the end of write `$7`, whose last version is `$8`.
 const END: &str = "UPDATE roots SET writing = false, recorder = $5
-    WHERE owner = $1 AND place = $4 AND writing AND {held} AND writes = $9 AND last_version = $10";
+    WHERE owner = $1 AND place = $4 AND writing AND {held} AND writes = $7 AND last_version = $8";
 
 /// Marks the start or the end of a write of the daemons of a database. Fails if the lock was lost, and at the end if a step
-/// of the write was. The end adds the changes that are complete since the end before to the log of events, and notifies
-/// other daemons.
+/// of the write was. The end adds the changes that are complete since the end before to the log of events.
 pub(super) async fn mark(
     connection: &mut PgConnection,
     target: Target<'_>,
@@ -173,22 +171,22 @@ pub(super) async fn mark(
             SELECT f.change_id, count(*) AS files FROM change_files f, marked
             WHERE NOT marked.writing AND f.owner = $1 AND f.place = $4 AND f.change_id <= $6
                 AND f.change_id > coalesce((SELECT change_id FROM completed_changes
-                    WHERE owner = $1 AND place = $4 AND recorder = $5), $6 - 1)
+                        WHERE owner = $1 AND place = $4 AND recorder = $5),
+                    (SELECT imported_change FROM counters WHERE owner = $1))
             GROUP BY f.change_id),
         numbered AS (
             UPDATE counters SET last_event = last_event + (SELECT sum(files)::bigint FROM ended)
             WHERE owner = $1 AND EXISTS (SELECT 1 FROM ended) RETURNING last_event),
         logged AS (
-            INSERT INTO events (owner, number, count, at, kind, change_id, subject)
+            INSERT INTO events (owner, number, count, at, kind, change_id, workspace, subject)
             SELECT $1, last_event + files - (sum(files) OVER (ORDER BY change_id DESC))::bigint, files, {NOW}, 'change',
-                change_id, $4
-            FROM ended, numbered),
-        noticed AS (SELECT pg_notify($7, $8) FROM marked WHERE NOT writing)
-        SELECT writes, last_version, (SELECT count(*) FROM noticed) AS noticed, $9::bigint, $10::bigint FROM marked"
+                change_id, (SELECT t.workspace FROM changes c JOIN tasks t ON t.owner = c.owner AND t.id = c.task
+                    WHERE c.owner = $1 AND c.id = change_id), $4
+            FROM ended, numbered)
+        SELECT writes, last_version, $7::bigint, $8::bigint FROM marked"
     )));
     let query = query.bind(target.owner).bind(target.lock).bind(target.fence()).bind(target.place);
     let query = query.bind(recorder).bind(completed.map(|change| change.0));
-    let query = query.bind(CHANNEL).bind(notice(target.owner, target.place));
     let query = query.bind(target.held.and_then(|held| held.writes)).bind(target.last_version());
     let found = rows(connection, query).await?;
     let row = found.first().ok_or_else(|| Fault::LockLost(target.place.to_owned()))?;

@@ -120,6 +120,8 @@ impl RootLock for RowRootLock {
 
     async fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.mark(Mark::End(completed)).await?;
+        let root = &self.backend.0;
+        root.database.notify(root.owner, &root.place);
         self.is_uncertain = false;
         self.completed = completed.or(self.completed);
         Ok(())

@@ -276,16 +276,20 @@ pub(crate) async fn finish(
     let finish = sqlx::query(AssertSqlSafe(format!(
         "UPDATE tasks SET status = $4, outcome = $5, request = $6, updated_at = $7
         WHERE owner = $1 AND id = $2 AND attempts = $3 AND {UNFINISHED}
-            AND ($4 <> 'failed' OR {HAS_NO_CHANGE})"
+            AND ($4 <> 'failed' OR {HAS_NO_CHANGE}) RETURNING kind, workspace, client"
     )));
     let finish = finish.bind(owner).bind(attempt.task).bind(i64::from(attempt.number));
     let finish = finish.bind(end.status.as_str()).bind(storable(end.outcome));
     let finish = finish.bind(storable(end.request)).bind(stored_time(at));
-    let has_finished = run(connection, finish).await? > 0;
-    if has_finished {
-        events::add_task_end(connection, owner, attempt.task).await?;
+    let finished = rows(connection, finish).await?;
+    let Some(row) = finished.first() else { return Ok(false) };
+    let row = Columns(row);
+    if let Some(effect) = end.effect {
+        let (kind, workspace) = (row.get("kind")?, row.get("workspace")?);
+        let task = (attempt.task, kind, workspace, row.get("client")?);
+        events::add_task_end(connection, owner, task, effect).await?;
     }
-    Ok(has_finished)
+    Ok(true)
 }
 
 /// Cancels a task of which nothing can have been written. Returns whether this call did.
@@ -335,24 +339,11 @@ pub(crate) async fn get(
     owner: i64,
     id: &str,
 ) -> Result<Option<TaskRow>, CallError> {
-    Ok(by_ids(connection, owner, &[id]).await?.pop())
-}
-
-/// Loads the tasks with these ids, as far as there are any.
-pub(crate) async fn by_ids(
-    connection: &mut PgConnection,
-    owner: i64,
-    ids: &[&str],
-) -> Result<Vec<TaskRow>, CallError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
     let query = sqlx::query(AssertSqlSafe(format!(
-        "SELECT {COLUMNS} FROM tasks WHERE owner = $1 AND id = ANY($2)"
+        "SELECT {COLUMNS} FROM tasks WHERE owner = $1 AND id = $2"
     )));
-    let ids: Vec<_> = ids.iter().map(|id| storable(id)).collect();
-    let found = rows(connection, query.bind(owner).bind(ids)).await?;
-    Ok(decode_rows("tasks", &found, task))
+    let found = rows(connection, query.bind(owner).bind(storable(id))).await?;
+    Ok(decode_rows("tasks", &found, task).pop())
 }
 
 /// Loads the tasks that match a query, newest first.

@@ -321,7 +321,7 @@ async fn set_counters(
 ) -> Result<(), CallError> {
     lock(connection, target).await?;
     let set = sqlx::query(
-        "UPDATE counters SET last_change = $2, last_proposal = $3, last_work = $4,
+        "UPDATE counters SET last_change = $2, imported_change = $2, last_proposal = $3, last_work = $4,
             last_task = (SELECT coalesce(max(seq), 0) FROM tasks WHERE owner = $1)
         WHERE owner = $1",
     );

@@ -9,9 +9,11 @@ use engine::{
     Status, Storage, TaskId, Workspace, WorkspaceChoice,
 };
 use lukasa_postgres::{Database, DatabaseSettings};
+use memory::clock::Clock;
 use memory::command::{MemoryCommand, Reply, ViewRange};
 use memory::error_code::MemoryErrorCode;
 use memory::path::{Layout, MemoryPath};
+use store::clock::SystemClock;
 use tempfile::TempDir;
 use testkit::postgres::PostgresVersion;
 
@@ -31,6 +33,10 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     pub(crate) async fn start(address: &str) -> Self {
+        Self::start_with_clock(address, Arc::new(SystemClock)).await
+    }
+
+    pub(crate) async fn start_with_clock(address: &str, clock: Arc<dyn Clock>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let folders =
             BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
@@ -44,7 +50,8 @@ impl Daemon {
             roots: Some(owner),
             process_slots: None,
         };
-        let engine = Engine::open_shared(Config::new(folders), storage).unwrap();
+        let config = Config { clock, ..Config::new(folders) };
+        let engine = Engine::open_shared(config, storage).unwrap();
         Self { engine, _home: home }
     }
 

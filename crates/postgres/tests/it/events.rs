@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use engine::RunningServices;
 use engine::feed::{Event, EventCursor, EventKind, FeedChange, FeedEvent, Resync, Subscription};
+use memory::clock::{Clock, Timestamp};
 use memory::command::{MemoryCommand, Reply};
 use memory::limits::EVENTS_KEPT_MAX;
 use state::{HistoryStore as _, Retention};
+use store::clock::SystemClock;
 use testkit::postgres::PostgresVersion;
 
 use crate::engines::{Daemon, create, path, submit, workspace};
@@ -18,6 +20,18 @@ use crate::support::{Server, open};
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Daemons that share a database.
 const DAEMONS: usize = 3;
+
+/// A clock that differs from the one of the machine by some minutes.
+#[derive(Debug)]
+struct WrongClock(i64);
+
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        let now = SystemClock.now();
+        Timestamp::new(now.as_second() + 60 * self.0, now.subsec_nanosecond()).unwrap()
+    }
+}
+
 /// Rounds of each writer.
 const ROUNDS: usize = 6;
 
@@ -86,8 +100,9 @@ async fn check_daemons_agree(settings: &[&str]) {
     let server = Server::start(PostgresVersion::Debian, settings);
     let (_, address) = server.new_database();
     let mut daemons = Vec::new();
-    for _ in 0..DAEMONS {
-        daemons.push(Arc::new(Daemon::start(&address).await));
+    for minutes in [0, -20, 20] {
+        let clock = Arc::new(WrongClock(minutes));
+        daemons.push(Arc::new(Daemon::start_with_clock(&address, clock).await));
     }
     let first = daemons.first().unwrap().serve().await;
     let mut live = first.feeds.subscribe(&workspace("team").id, None).await.unwrap();
@@ -126,7 +141,7 @@ async fn check_daemons_agree(settings: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_daemons_read_the_same_events_under_the_same_numbers() {
+async fn daemons_with_clocks_apart_read_the_same_events_under_the_same_numbers() {
     check_daemons_agree(&[]).await;
 }
 
@@ -152,7 +167,7 @@ async fn a_reader_of_dropped_events_learns_that_it_missed_them() {
     server.process.query(&name, &raise).unwrap();
     let owner = open(&address).await.owner("one").await.unwrap();
     let retention = Retention { age: Duration::MAX, bytes: u64::MAX };
-    owner.prune(retention, memory::clock::Timestamp::UNIX_EPOCH).await.unwrap();
+    owner.prune(retention, Timestamp::UNIX_EPOCH).await.unwrap();
     done(&daemon, create("/memories/global/last.md", "text\n")).await;
     let last = u64::try_from(EVENTS_KEPT_MAX).unwrap() + 4;
     loop {
@@ -174,4 +189,37 @@ async fn a_reader_of_dropped_events_learns_that_it_missed_them() {
     };
     assert_eq!(resync.earliest, last);
     assert_eq!(next_change(&mut late).await, created);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_reads_the_same_events_after_tasks_were_dropped_and_says_that_changes_were() {
+    let server = Server::start(PostgresVersion::Newest, &[]);
+    let (name, address) = server.new_database();
+    let daemon = Daemon::start(&address).await;
+    let services = daemon.serve().await;
+    let mut live = subscribe_after(&services, "team", 0).await;
+    let ids = submit(&services, &workspace("team"), ("blue", 1)).await;
+    let seen = changes(&mut live, 1).await;
+    assert!(seen.iter().all(|(_, event)| event.starts_with("remember")), "{seen:?}");
+    services.lanes.wait(&workspace("team"), ids.first().unwrap()).await.unwrap().unwrap();
+    done(&daemon, create("/memories/global/last.md", "text\n")).await;
+    let last = next_change(&mut live).await;
+
+    server.process.query(&name, "DELETE FROM tasks").unwrap();
+    let later = Daemon::start(&address).await.serve().await;
+    let mut whole = subscribe_after(&later, "team", 0).await;
+    assert_eq!(
+        changes(&mut whole, 2).await,
+        [seen.as_slice(), std::slice::from_ref(&last)].concat()
+    );
+
+    // A dropped change may have been visible, so its number is a loss.
+    server.process.query(&name, "DELETE FROM changes").unwrap();
+    let latest = Daemon::start(&address).await.serve().await;
+    let mut rest = subscribe_after(&latest, "team", last.0 - 1).await;
+    let EventKind::StateResyncRequired(resync) = next(&mut rest).await.kind else {
+        panic!("the change is gone")
+    };
+    assert_eq!((resync.last_seen, resync.earliest), (last.0 - 1, last.0 + 1));
+    assert_eq!(last.1, "create /memories/global/last.md");
 }

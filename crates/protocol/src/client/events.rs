@@ -1,6 +1,6 @@
 //! Event streams that reconnect and resume after a lost connection.
 //!
-//! A stream remembers its cursor: the id of the last event, and the epoch of the daemon that numbered it. After a
+//! A stream remembers its cursor: the id of the last event, and the epoch that it belongs to. After a
 //! reconnect it resumes from there. If events were lost, the daemon sends
 //! [`Event::StateResyncRequired`](crate::event::Event::StateResyncRequired); a gap is never silent.
 
@@ -25,6 +25,9 @@ use crate::sse::{Frame, FrameReader};
 
 /// The longest silence of a connection: three heartbeat intervals of a daemon.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
+
+/// The least time for which a call of [`EventStream::next`] waits before the silence counts.
+const SILENCE_GRACE: Duration = Duration::from_secs(1);
 
 /// The delay before the first attempt to reconnect; it doubles with each further attempt.
 const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(50);
@@ -273,7 +276,8 @@ impl OpenStream {
             if let Some(frame) = self.waiting.next() {
                 return Ok(Some(frame));
             }
-            let silent_at = self.heard_at + SILENCE_MAX;
+            // A caller that paused for long finds what has arrived meanwhile.
+            let silent_at = (self.heard_at + SILENCE_MAX).max(Instant::now() + SILENCE_GRACE);
             let part = timeout_at(silent_at, self.response.body_mut().frame()).await;
             let Ok(part) = part else { return Err(ClientError::TimedOut(SILENCE_MAX)) };
             self.heard_at = Instant::now();

@@ -109,6 +109,7 @@ impl From<SubscribeError> for ErrorResponse {
         match error {
             SubscribeError::Full => ErrorCode::TooManySubscribers.into(),
             SubscribeError::Closed => ErrorCode::WorkspaceDraining.into(),
+            SubscribeError::Behind => ErrorCode::Overloaded.into(),
             SubscribeError::Log(error) => error.into(),
         }
     }

@@ -12,7 +12,7 @@ use testkit::{Faults, FaultyState, FaultyTasks};
 use super::host::{LaneHost, LaneProcess, client, remember};
 
 /// Number of state calls: more than two tasks make, including the polls that wait for them.
-const CALLS: u64 = 40;
+const CALLS: u64 = 44;
 
 struct CrashingProcess {
     process: LaneProcess,

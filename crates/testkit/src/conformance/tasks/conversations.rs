@@ -135,7 +135,7 @@ async fn reviews_have_their_own_queue_and_run_last(tasks: &dyn TaskStore) {
     );
     let began = tasks.begin_next(&workspace, time(3)).await.unwrap().unwrap();
     assert_eq!(began.kind, TaskKind::Dream);
-    let end = TaskOutcome { status: Status::Completed, outcome: "{}", request: "{}" };
+    let end = TaskOutcome { status: Status::Completed, outcome: "{}", request: "{}", effect: None };
     assert!(tasks.finish_task(began.attempt(), end, time(4)).await.unwrap());
     let began = tasks.begin_next(&workspace, time(5)).await.unwrap().unwrap();
     assert_eq!(began.id, id);

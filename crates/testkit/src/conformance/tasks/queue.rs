@@ -84,7 +84,12 @@ async fn a_task_is_read_as_it_was_queued(tasks: &dyn TaskStore) {
 
     (row.status, row.updated_at) = (Status::Completed, time(3));
     (row.outcome, row.request) = (Some("{}".to_owned()), "{\"kept\":1}".to_owned());
-    let end = TaskOutcome { status: Status::Completed, outcome: "{}", request: "{\"kept\":1}" };
+    let end = TaskOutcome {
+        status: Status::Completed,
+        outcome: "{}",
+        request: "{\"kept\":1}",
+        effect: None,
+    };
     assert!(tasks.finish_task(row.attempt(), end, time(3)).await.unwrap());
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row));
     assert_eq!(tasks.running("here").await.unwrap(), []);

@@ -36,7 +36,7 @@ pub fn new_task(kind: &str, second: i64) -> NewTask {
 
 /// Returns the end of a task that keeps nothing of its request.
 pub fn task_outcome<'t>(status: &str, outcome: &'t str) -> TaskOutcome<'t> {
-    TaskOutcome { status: status.parse().unwrap(), outcome, request: "{}" }
+    TaskOutcome { status: status.parse().unwrap(), outcome, request: "{}", effect: None }
 }
 
 /// Returns an attempt at a task.
