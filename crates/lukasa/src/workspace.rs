@@ -59,7 +59,8 @@ impl Workspace {
     }
 
     /// Uses the workspace with this id for the scope `workspace`, instead of that of the checkout. An id has 1 to 64
-    /// letters, digits, `.`, `_` or `-`, and does not begin with a dot.
+    /// letters, digits, `.`, `_` or `-`, and does not begin with a dot. `NAME@PROJECT` also replaces the project by one
+    /// of this name, whose memories lie beside the global ones.
     pub fn with_id(mut self, id: &str) -> Result<Self> {
         let id: WorkspaceId = id.parse().map_err(ErrorCause::WorkspaceId)?;
         self.binding.workspace = WorkspaceChoice::Id(id);

@@ -185,6 +185,6 @@ fn a_project_is_given_by_flag_or_folder() {
     insta::assert_snapshot!(place.run(&["ls", "--workspace-id", "../x"]).shown(), @r"
     status 2
     --- stderr
-    error: --workspace-id: a workspace id is 1 to 64 letters, digits, `.`, `_` or `-`, and does not begin with a dot
+    error: --workspace-id: a workspace id is 1 to 64 letters, digits, `.`, `_` or `-`, and does not begin with a dot; `@` and the name of a project may follow
     ");
 }
