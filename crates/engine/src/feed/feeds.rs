@@ -1,10 +1,10 @@
 //! The feeds of a daemon. A workspace has one stream of task events, read by its sessions, and one
 //! of all changes to the memories that it can access.
 //!
-//! With a log that daemons share, the events come from there (`log_reader.rs`). Otherwise they are published here.
-//! A lane publishes the end of a task once, in the task's workspace. All other changes come from
-//! the store. So do a task's changes in other workspaces that share the memories: global memories
-//! are shared by all workspaces, those of a project by all its worktrees.
+//! With a log that daemons share, the events come from there (`log_reader.rs`). Otherwise they are
+//! published here. A lane publishes the end of a task once, in the task's workspace. All other
+//! changes come from the store. So do a task's changes in other workspaces that share the memories:
+//! global memories are shared by all workspaces, those of a project by all its worktrees.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

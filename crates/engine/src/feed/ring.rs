@@ -134,14 +134,20 @@ impl Ring {
     /// Records that events were lost before they got here. The gap takes a number that is never
     /// delivered, so that each reader learns that it missed something.
     pub(super) fn push_gap(&self) {
-        let last = self.with_state(|state| state.last);
-        self.restart_after(last + 1);
+        self.forget(|last| last + 1);
     }
 
     /// Forgets all events, and continues with numbers after `last`. Readers from before learn that
     /// they missed something.
     pub(super) fn restart_after(&self, last: u64) {
+        self.forget(|_| last);
+    }
+
+    /// Forgets all events. The numbers after what `restart` returns are next; it gets the highest
+    /// number that was used.
+    fn forget(&self, restart: impl FnOnce(u64) -> u64) {
         self.with_state(|state| {
+            let last = restart(state.last);
             state.bytes_evicted = state.bytes();
             // How many events were lost is unknown, so they count as one.
             state.evicted = 1;

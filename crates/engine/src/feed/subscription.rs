@@ -17,7 +17,8 @@ use super::ring::{Backlog, RingState};
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Event number, which rises within one stream. It counts 1, 2, 3 … unless several daemons share a log. `None` for messages of the stream about itself.
+    /// Event number, which rises within one stream. It counts 1, 2, 3 … unless several daemons share
+    /// a log. `None` for messages of the stream about itself.
     pub id: Option<u64>,
     /// Time at which it was published or sent.
     pub at: Timestamp,
