@@ -1,6 +1,6 @@
 //! The seeded simulators: they compare several callers, crashes and a clock with a plain model, until the time is over.
 //!
-//! They are tests of `store` and, for lanes, of `engine`. This command only sets their duration and their seed.
+//! They are tests of `store`, for lanes of `engine`, and for daemons that share a database of `postgres`. This command only sets their duration and their seed.
 
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, tools};
@@ -34,7 +34,8 @@ pub(crate) fn simulate(
     command.args(["nextest", "run", "--workspace", "--profile", "sim"]);
     command.args(["--success-output", "final"]);
     let simulators = "binary_id(lukasa-store::it) & test(/^sim::/) | \
-                      binary_id(lukasa-engine::it) & test(/^lane::simulation::/)";
+                      binary_id(lukasa-engine::it) & test(/^lane::simulation::/) | \
+                      binary_id(lukasa-postgres::it) & test(/^simulation::/)";
     command.args(["-E", simulators]);
     command.env("LUKASA_SIM_SECONDS", args.seconds.to_string());
     if let Some(seed) = args.seed {

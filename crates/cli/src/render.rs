@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
-use memory::path::{MemoryPath, Mount};
+use memory::path::MemoryPath;
 use serde_json::{Value, json};
 
 use crate::args::Globals;
@@ -216,14 +216,6 @@ fn failure_text(message: &ErrorMessage, look: OutputStyle) -> String {
 pub(crate) fn short_path(path: &MemoryPath) -> String {
     let whole = path.to_string();
     whole.strip_prefix("/memories/").map_or(whole.clone(), str::to_owned)
-}
-
-/// Returns the name of a mount: its scope, or `flat`.
-pub(crate) fn mount_word(mount: Mount) -> &'static str {
-    match mount {
-        Mount::Scope(scope) => scope.into(),
-        Mount::Flat => "flat",
-    }
 }
 
 /// Returns a number with its noun: `1 memory`, `2 memories`.

@@ -18,7 +18,7 @@ use memory::feature::Feature;
 use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
 use memory::screen::{Screen, UnknownRule};
 use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
-use state::{EventLog, Locks, SqliteState, State, StateError, StateRepair};
+use state::{EventLog, Locks, OutsideReaders, SqliteState, State, StateError, StateRepair};
 use store::backend::HostedRoots;
 use store::{
     BaseFolders, Binding, BindingRequest, CacheDir, CacheDirLimits, Caller, ChangeEvent,
@@ -83,6 +83,8 @@ pub struct Storage {
     pub roots: Option<Arc<dyn HostedRoots>>,
     /// The log of their events; `None` if this process counts its events itself.
     pub events: Option<Arc<dyn EventLog>>,
+    /// The agents that have read unreviewed text; `None` if this process alone serves them.
+    pub outside_readers: Option<Arc<dyn OutsideReaders>>,
     /// Permits for the tasks of all engines of this process that share them; `None` for no limit beside that of each engine.
     pub process_slots: Option<Arc<Semaphore>>,
 }
@@ -130,7 +132,14 @@ impl Engine {
         let local = Some(Arc::clone(&state));
         Self::open_on(
             config,
-            Storage { state, locks, roots: None, events: None, process_slots: None },
+            Storage {
+                state,
+                locks,
+                roots: None,
+                events: None,
+                outside_readers: None,
+                process_slots: None,
+            },
             local,
         )
     }
@@ -397,6 +406,11 @@ impl Engine {
         ProposalQueue::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
     }
 
+    /// Returns the agents that have read unreviewed text, if several daemons serve them.
+    pub fn outside_readers(&self) -> Option<Arc<dyn OutsideReaders>> {
+        self.storage.outside_readers.clone()
+    }
+
     /// Returns feeds without an open workspace. Their events are those of the log that daemons share,
     /// if there is one, and otherwise those that are published here, with numbers of their own.
     pub fn feeds(&self) -> Arc<Feeds> {
@@ -442,7 +456,7 @@ impl Engine {
             RecallBlock::render(&memories_found, RecallOrigin::Requested, self.clock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
         if shown.into_iter().any(|shown| shown.mark == Some(Mark::Influenced)) {
-            memories.note_read(Some(Unreviewed::Influenced));
+            memories.note_read(Some(Unreviewed::Influenced)).await?;
         }
         Ok(recalled)
     }

@@ -133,7 +133,8 @@ pub use stage::{
     parse_memory_path, path_escape_error,
 };
 pub use state::{
-    PruneReport, Retention, StateError, StateRepair, Stats, TaskCount, set_aside_databases,
+    OutsideReaders, PruneReport, Retention, StateError, StateRepair, Stats, TaskCount,
+    set_aside_databases,
 };
 pub use store::backend::BackendError;
 pub use store::{

@@ -48,6 +48,24 @@ pub enum Mount {
     Flat,
 }
 
+/// The word of [`Mount::Flat`].
+const FLAT: &str = "flat";
+
+impl Mount {
+    /// Returns the word that stands for the mount in answers and stored rows: its scope, or `flat`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Scope(scope) => scope.into(),
+            Self::Flat => FLAT,
+        }
+    }
+
+    /// Returns the mount that a word stands for.
+    pub fn from_word(word: &str) -> Option<Self> {
+        if word == FLAT { Some(Self::Flat) } else { word.parse().ok().map(Self::Scope) }
+    }
+}
+
 /// A path below a root: one or more valid segments in Unicode NFC, joined by `/`.
 ///
 /// Paths are ordered by bytes, as in listings: `a-b.md`, `a.md`, `a/x.md`.

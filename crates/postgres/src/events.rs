@@ -47,7 +47,7 @@ pub(crate) async fn add_task_end(
         kind: kind.to_owned(),
         workspace: workspace.to_owned(),
         client: client.map(str::to_owned),
-        scopes: effect.scopes.iter().map(|mount| mount_word(*mount).to_owned()).collect(),
+        scopes: effect.scopes.iter().map(|mount| mount.word().to_owned()).collect(),
         saved: effect.saved,
     };
     append(connection, owner, &stored).await
@@ -152,18 +152,6 @@ pub(crate) async fn after(
     Ok(found.iter().map(entry).collect())
 }
 
-/// Returns the word that stands for a mount.
-fn mount_word(mount: Mount) -> &'static str {
-    match mount {
-        Mount::Scope(scope) => scope.into(),
-        Mount::Flat => "flat",
-    }
-}
-
-fn parse_mount(word: &str) -> Option<Mount> {
-    if word == "flat" { Some(Mount::Flat) } else { word.parse().ok().map(Mount::Scope) }
-}
-
 /// An event as JSON. Unknown fields are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -242,7 +230,8 @@ impl StoredEvent {
         let key = |(identity, place)| RootKey { identity, place };
         Some(match serde_json::from_str(text).ok()? {
             Self::Task { task, kind, workspace, client, scopes, saved } => {
-                let scopes = scopes.iter().map(|word| parse_mount(word)).collect::<Option<_>>()?;
+                let scopes =
+                    scopes.iter().map(|word| Mount::from_word(word)).collect::<Option<_>>()?;
                 let kind = kind.parse().ok()?;
                 LoggedEvent::TaskEnded(TaskEndEvent {
                     task,

@@ -27,6 +27,7 @@ mod history;
 mod lease;
 mod migrate;
 mod notices;
+mod outside_readers;
 mod owner;
 mod root;
 mod row;

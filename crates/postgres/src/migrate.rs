@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0002_roots.sql"),
     include_str!("../migrations/0003_tokens.sql"),
     include_str!("../migrations/0004_events.sql"),
+    include_str!("../migrations/0005_outside_readers.sql"),
 ];
 
 const OPERATION: &str = "open the database";

@@ -16,10 +16,10 @@ use state::rows::{Columns, decode_rows, single, stored_count, stored_time};
 use state::{
     AddedProposals, Announcement, Attempt, ChangeQuery, ConversationRow, DreamPreconditions,
     EnqueueResult, EventLog, Head, HeldLock, HistoryStore, LANE_LOCK, LastDream, LockError, Locks,
-    LogBounds, LogEntry, ModelWorkRow, NewChange, NewProposal, NewTask, OpenChange, PathChange,
-    ProposalQuery, ProposalRow, PruneReport, QueueLimits, Retention, RunRow, SegmentRow,
-    SessionRow, StateError, Stats, TaskCount, TaskOutcome, TaskQuery, TaskRow, TaskStore, UsageRow,
-    UseEvent,
+    LogBounds, LogEntry, ModelWorkRow, NewChange, NewProposal, NewTask, OpenChange, OutsideReaders,
+    PathChange, ProposalQuery, ProposalRow, PruneReport, QueueLimits, Retention, RunRow,
+    SegmentRow, SessionRow, StateError, Stats, TaskCount, TaskOutcome, TaskQuery, TaskRow,
+    TaskStore, UsageRow, UseEvent,
 };
 use store::backend::{Backend, BackendError, HostedRoots};
 use tokio::sync::watch;
@@ -32,6 +32,7 @@ use crate::history::prune::CONTENTS_DROPPED_AT_ONCE;
 use crate::history::{changes, check, prune, record, usage};
 use crate::lease::Lease;
 use crate::notices::EVENTS;
+use crate::outside_readers;
 use crate::root::{RowBackend, backend_error};
 use crate::row::{rows, run, storable};
 use crate::size::MemorySize;
@@ -211,6 +212,23 @@ impl EventLog for OwnerState {
 
     fn notices(&self) -> watch::Receiver<u64> {
         self.database.notices(self.owner, EVENTS)
+    }
+}
+
+#[async_trait]
+impl OutsideReaders for OwnerState {
+    async fn add(&self, reader: &str, idle_max: Duration) -> Result<(), StateError> {
+        let (owner, reader) = (self.owner, (reader, idle_max));
+        let doing = "note a reader of unreviewed text";
+        self.database.write_one(Synced, doing, call!(outside_readers::add, owner, reader)).await
+    }
+
+    async fn contains(&self, reader: &str, idle_max: Duration) -> Result<bool, StateError> {
+        let (owner, reader) = (self.owner, (reader, idle_max));
+        let doing = "look for a reader of unreviewed text";
+        self.database
+            .write_one(Unsynced, doing, call!(outside_readers::contains, owner, reader))
+            .await
     }
 }
 

@@ -19,7 +19,8 @@ use crate::owner::OwnerState;
 use crate::row::{rows, storable};
 
 /// Tables whose rows are none of an owner's memories: its numbers, locks and marks of roots.
-const BOOKKEEPING: [&str; 5] = ["counters", "leases", "roots", "completed_changes", "events"];
+const BOOKKEEPING: [&str; 6] =
+    ["counters", "leases", "roots", "completed_changes", "events", "outside_readers"];
 /// The table of tokens. They belong to the name of an owner, also when another owner gets it.
 const TOKENS: &str = "tokens";
 

@@ -192,6 +192,7 @@ impl From<ContextFileError> for ErrorResponse {
     fn from(error: ContextFileError) -> Self {
         match error {
             ContextFileError::Screened(refusal) => refusal.into(),
+            ContextFileError::State(error) => error.into(),
             ContextFileError::Backend { ref source, .. } if is_failure(source) => {
                 Self::failure(&error, error.code())
             }

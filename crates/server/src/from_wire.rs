@@ -111,8 +111,5 @@ pub(crate) fn load_options(options: &context_files::LoadOptions) -> Result<LoadO
 
 /// Parses the name of a scope, or of the single root of a flat layout.
 pub(crate) fn mount(word: &str, layout: Layout) -> Option<Mount> {
-    match layout {
-        Layout::Scoped => word.parse().ok().map(Mount::Scope),
-        Layout::Flat => (word == "flat").then_some(Mount::Flat),
-    }
+    Mount::from_word(word).filter(|mount| (*mount == Mount::Flat) == (layout == Layout::Flat))
 }

@@ -134,6 +134,7 @@ pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: Cancellatio
     let feeds = Arc::clone(&serving.feeds);
     let ending = CancellationToken::new();
     let workspaces = ServedWorkspaces::new((&engine, &feeds), workspaces, set, ending);
+    let outside_reads = outside_reads::OutsideReads::new(engine.outside_readers());
     let daemon = AppState {
         engine,
         serving,
@@ -141,7 +142,7 @@ pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: Cancellatio
         metrics: Arc::clone(&metrics),
         event_streams: OwnerStreams::default(),
         clock,
-        outside_reads: outside_reads::OutsideReads::default(),
+        outside_reads,
         logins,
         settings,
         agents,

@@ -37,14 +37,6 @@ pub(crate) fn count(count: usize) -> u64 {
     u64::try_from(count).expect("a length fits 64 bits")
 }
 
-/// Returns the wire's name of a mount.
-pub(crate) fn mount(mount: Mount) -> &'static str {
-    match mount {
-        Mount::Scope(scope) => scope.into(),
-        Mount::Flat => "flat",
-    }
-}
-
 /// Returns the scope that the task API has for a mount. Published clients know only two.
 pub(crate) const fn target_scope(mount: Mount) -> task::TargetScope {
     match mount {
@@ -283,7 +275,7 @@ pub(crate) fn memory_item(details: &MemoryDetails) -> memories::MemoryItem {
     let listed = &details.entry;
     memories::MemoryItem {
         path: listed.path.to_string(),
-        scope: listed.path.mount().map_or("", mount).to_owned(),
+        scope: listed.path.mount().map_or("", Mount::word).to_owned(),
         description: listed.description.clone(),
         has_description: listed.is_described,
         name: listed.name.clone(),
@@ -415,7 +407,7 @@ pub(crate) fn next_dream(next: NextDream) -> status::NextDream {
 /// Converts the counts of a scope.
 pub(crate) fn scope_stats(root: &RootHealth) -> status::ScopeStats {
     status::ScopeStats {
-        scope: mount(root.mount).to_owned(),
+        scope: root.mount.word().to_owned(),
         unavailable: root.unavailable.clone(),
         memories: count(root.files),
         memories_max: count(root.files_max),

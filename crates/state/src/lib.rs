@@ -14,6 +14,7 @@ mod error;
 mod event_log;
 mod file_lock;
 mod locks;
+mod outside_readers;
 pub mod private_files;
 mod proposal;
 mod record;
@@ -30,6 +31,7 @@ pub use event_log::{
 };
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use locks::{HeldLock, LANE_LOCK, LockError, Locks};
+pub use outside_readers::OutsideReaders;
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
     ChangeQuery, Head, LockHold, NewChange, NewFileChange, OpenChange, OpenFile, PathChange,

@@ -109,7 +109,7 @@ impl Memories {
                 | MemoryCommand::Insert { .. }
         );
         let is_agent = self.caller.provenance.actor != Actor::Person;
-        if writes && is_agent && self.caller.outside_read.is_set() {
+        if writes && is_agent && self.caller.outside_read.is_known_set() {
             format!("{answer}\n{WAITS}")
         } else {
             answer

@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use memory::access::AgentClass;
 use memory::change::Provenance;
 use memory::document::Revision;
 use memory::proposal::ProposalId;
+use state::{OutsideReaders, StateError};
 
 /// A caller: its agent class, its provenance, and the unreviewed text that its session has read.
 #[derive(Clone, Debug)]
@@ -92,19 +94,55 @@ impl From<Revision> for Precondition {
 
 /// A flag, shared by all clones: the session has read text that no person on this host reviewed.
 ///
-/// It lives as long as the process. A session that is resumed in another process starts with the flag unset.
+/// It lives as long as the process, unless several daemons share it. A session that is resumed in another process then
+/// starts with the flag unset.
 #[derive(Clone, Debug, Default)]
-pub struct OutsideReadFlag(Arc<AtomicBool>);
+pub struct OutsideReadFlag(Arc<FlagState>);
+
+#[derive(Debug, Default)]
+struct FlagState {
+    is_set: AtomicBool,
+    shared: Option<SharedReader>,
+}
+
+/// A reader that all daemons of a database know.
+#[derive(Debug)]
+struct SharedReader {
+    readers: Arc<dyn OutsideReaders>,
+    name: Box<str>,
+    idle_max: Duration,
+}
 
 impl OutsideReadFlag {
     /// Returns a flag that is set.
     pub fn already_set() -> Self {
-        Self(Arc::new(AtomicBool::new(true)))
+        Self(Arc::new(FlagState { is_set: AtomicBool::new(true), shared: None }))
     }
 
-    /// Checks whether the flag is set.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+    /// Returns the flag of a reader whose requests may reach several daemons. The reader loses it when it was idle for
+    /// `idle_max`.
+    pub fn shared(readers: Arc<dyn OutsideReaders>, name: &str, idle_max: Duration) -> Self {
+        let shared = SharedReader { readers, name: name.into(), idle_max };
+        Self(Arc::new(FlagState { is_set: AtomicBool::new(false), shared: Some(shared) }))
+    }
+
+    /// Checks whether the flag is set, by any daemon.
+    ///
+    /// # Errors
+    ///
+    /// If the database that the daemons share cannot tell. The flag must then be taken for set.
+    pub async fn is_set(&self) -> Result<bool, StateError> {
+        if let Some(SharedReader { readers, name, idle_max }) = &self.0.shared
+            && readers.contains(name, *idle_max).await?
+        {
+            self.0.is_set.store(true, Ordering::SeqCst);
+        }
+        Ok(self.is_known_set())
+    }
+
+    /// Checks whether this process knows that the flag is set.
+    pub fn is_known_set(&self) -> bool {
+        self.0.is_set.load(Ordering::SeqCst)
     }
 
     /// Checks whether both flags belong to the same session.
@@ -112,7 +150,12 @@ impl OutsideReadFlag {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::SeqCst);
+    /// Sets the flag, for all daemons that share it.
+    pub(crate) async fn set(&self) -> Result<(), StateError> {
+        if let Some(SharedReader { readers, name, idle_max }) = &self.0.shared {
+            readers.add(name, *idle_max).await?;
+        }
+        self.0.is_set.store(true, Ordering::SeqCst);
+        Ok(())
     }
 }

@@ -408,7 +408,7 @@ async fn review_trust(
     let has_words = |step: &FileStep| matches!(&step.op, FileOp::Write { before, after } if before.is_some() || !after.is_empty());
     let writer_trust = match plan.provenance.actor {
         Actor::Person => None,
-        _ if plan.outside_read.is_set() => Some(Trust::Outside),
+        _ if plan.outside_read.is_set().await? => Some(Trust::Outside),
         Actor::Review => Some(Trust::Background),
         Actor::Agent | Actor::Task | Actor::Dream | Actor::Outside => None,
     };

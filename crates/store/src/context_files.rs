@@ -35,6 +35,8 @@ pub use self::load::{
 };
 pub use self::read::{ContextCache, LoadSkipReason};
 pub use self::trust::{TrustError, TrustedFolders};
+use state::StateError;
+
 use crate::backend::BackendError;
 use crate::binding::{BaseFolders, Checkout};
 use crate::caller::Caller;
@@ -202,6 +204,9 @@ pub enum ContextFileError {
         /// Its current revision; `None` if there is no file.
         current: Option<Revision>,
     },
+    /// A fault of the database that knows what the session has read.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A fault of the storage.
     #[error("cannot use `{}`", path.display())]
     Backend {
@@ -224,6 +229,7 @@ impl ContextFileError {
             Self::TooLarge(_) => MemoryErrorCode::TooLarge,
             Self::Escapes(_) => MemoryErrorCode::EscapesRoot,
             Self::Conflict { .. } => MemoryErrorCode::Conflict,
+            Self::State(error) => error.code(),
             Self::Backend { source, .. } => source.code(),
         }
     }
@@ -414,13 +420,13 @@ impl ContextFiles {
         }
     }
 
-    fn check_writable(&self, scope: ContextScope) -> Result<(), ContextFileError> {
+    async fn check_writable(&self, scope: ContextScope) -> Result<(), ContextFileError> {
         let feature = Feature::SaveMemory;
         if !self.features.has(feature) {
             return Err(ContextFileError::Disabled(CommandError::FeatureDisabled { feature }));
         }
         // Models take the text of a context file for an instruction.
-        if self.caller.outside_read.is_set() && !self.has_consent {
+        if !self.has_consent && self.caller.outside_read.is_set().await? {
             return Err(ContextFileError::NotAgreed);
         }
         let is_allowed = access(self.caller.class, scope.mount()) == Access::ReadWrite;

@@ -579,7 +579,7 @@ impl Draft {
             .is_some_and(|head| head.revision == Some(revision) && head.trust > Trust::Outside);
         if self.memories.caller.provenance.actor != Actor::Person && !is_reviewed {
             let unreviewed = self.memories.unreviewed(&[(path, Some(revision))]).await;
-            self.memories.note_read(unreviewed.get(path).copied());
+            self.memories.note_read(unreviewed.get(path).copied()).await?;
         }
         Ok(())
     }

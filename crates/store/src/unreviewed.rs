@@ -21,7 +21,7 @@ use memory::command::CommandError;
 use memory::command::view::{INFLUENCED, UNREVIEWED};
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
-use state::{Head, NewFileChange};
+use state::{Head, NewFileChange, StateError};
 
 use crate::caller::CallContext;
 use crate::checks::{read_small, virtual_path};
@@ -240,13 +240,14 @@ impl Memories {
         }
     }
 
-    /// Notes that the caller's session has read a memory, if that memory may influence it. Has no effect for a
-    /// person.
-    pub fn note_read(&self, unreviewed: Option<Unreviewed>) {
+    /// Notes that the caller's session is about to read a memory, if that memory may influence it. Has no effect for a
+    /// person. If it fails, the memory must not be shown.
+    pub async fn note_read(&self, unreviewed: Option<Unreviewed>) -> Result<(), StateError> {
         let counts = unreviewed.is_some_and(Unreviewed::may_influence_reader);
         if counts && self.caller.provenance.actor != Actor::Person {
-            self.caller.outside_read.set();
+            self.caller.outside_read.set().await?;
         }
+        Ok(())
     }
 
     /// Returns the memories that wait for a person, in the order of the scopes and paths.

@@ -93,7 +93,7 @@ impl Memories {
         if self.caller.provenance.actor != Actor::Person {
             let unreviewed = self.unreviewed(&[(path, revision)]).await;
             let unreviewed = unreviewed.get(path).copied();
-            self.note_read(unreviewed);
+            self.note_read(unreviewed).await?;
             if let Some([before, after]) = unreviewed.and_then(Unreviewed::marker_lines) {
                 shown = format!("{before}\n{shown}\n{after}");
             }

@@ -246,6 +246,10 @@ impl RootLock for FaultyRootLock {
         self.inner.is_uncertain()
     }
 
+    fn fence(&self) -> Option<i64> {
+        self.inner.fence()
+    }
+
     async fn begin(&mut self) -> Result<(), BackendError> {
         self.plan.run(self.inner.begin()).await
     }

@@ -19,6 +19,7 @@ pub mod postgres;
 mod random;
 mod reserved_port;
 pub mod round_trips;
+pub mod simulation;
 pub mod sshd;
 pub mod tcp_proxy;
 mod tls;

@@ -16,7 +16,7 @@ use crate::exit::{Failure, Status};
 use crate::render::table::Column;
 use crate::render::text::TextBuffer;
 use crate::render::{
-    FAINT, MARK, OutputStyle, STRONG, WARN, counted, mount_word, sanitize, short_path, table, time,
+    FAINT, MARK, OutputStyle, STRONG, WARN, counted, sanitize, short_path, table, time,
 };
 
 /// Lists memories.
@@ -108,7 +108,7 @@ fn value(memories: &Memories, listing: &Listing, origins: &Authorships) -> Value
         .into_iter()
         .filter_map(|mount| {
             let reason = mount.unavailable?;
-            Some(json!({ "scope": mount_word(mount.mount), "reason": reason }))
+            Some(json!({ "scope": mount.mount.word(), "reason": reason }))
         })
         .collect();
     json!({

@@ -10,6 +10,7 @@ use engine::{
 use memory::clock::Timestamp;
 use memory::command::view::human_size;
 use memory::limits::SECRET_DRAFT_KEPT;
+use memory::path::Mount;
 use serde_json::{Value, json};
 
 use crate::app::{App, now};
@@ -19,9 +20,7 @@ use crate::commands::{encoder, pending};
 use crate::exit::{Failure, Status};
 use crate::render::text::TextBuffer;
 use crate::render::time;
-use crate::render::{
-    BAD, FAINT, GOOD, MARK, OutputStyle, STRONG, WARN, counted, mount_word, sanitize,
-};
+use crate::render::{BAD, FAINT, GOOD, MARK, OutputStyle, STRONG, WARN, counted, sanitize};
 use crate::task_client::TaskClient;
 
 /// The number of hints in text output, besides missing descriptions.
@@ -99,7 +98,7 @@ fn status_value(health: &Health, state_file: &Path, next_dream: Option<NextDream
 
 fn root_value(root: &RootHealth) -> Value {
     json!({
-        "scope": mount_word(root.mount),
+        "scope": root.mount.word(),
         "folder": root.folder.as_ref().map(|folder| folder.display().to_string()),
         "unavailable": root.unavailable,
         "exists": root.exists,
@@ -113,7 +112,7 @@ fn root_value(root: &RootHealth) -> Value {
 fn finding_value(finding: &HealthFinding) -> Value {
     json!({
         "kind": finding.kind.as_str(),
-        "scope": finding.mount.map(mount_word),
+        "scope": finding.mount.map(Mount::word),
         "subject": finding.subject,
         "detail": finding.detail,
         "fixable": finding.fixable,
@@ -154,7 +153,7 @@ fn status_text(
 }
 
 fn root_lines(root: &RootHealth, look: OutputStyle, text: &mut TextBuffer) {
-    let scope = heading(mount_word(root.mount), look);
+    let scope = heading(root.mount.word(), look);
     if let Some(reason) = &root.unavailable {
         let reason = sanitize::line(&format!("unavailable: {reason}")).into_owned();
         text.line(format_args!("{scope} {}", look.paint(FAINT, &reason)));
@@ -250,7 +249,7 @@ fn finding_text(finding: &HealthFinding, style: Style, look: OutputStyle) -> Str
 fn subject(finding: &HealthFinding) -> String {
     match (finding.subject.strip_prefix("/memories/"), finding.mount) {
         (Some(short), _) => short.to_owned(),
-        (None, Some(mount)) => format!("{}: {}", mount_word(mount), finding.subject),
+        (None, Some(mount)) => format!("{}: {}", mount.word(), finding.subject),
         (None, None) => finding.subject.clone(),
     }
 }

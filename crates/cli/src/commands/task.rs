@@ -18,8 +18,7 @@ use crate::exit::{Failure, Status};
 use crate::render::table::Column;
 use crate::render::text::TextBuffer;
 use crate::render::{
-    BAD, FAINT, GOOD, OutputStyle, STRONG, change, counted, mount_word, sanitize, short_path,
-    table, time,
+    BAD, FAINT, GOOD, OutputStyle, STRONG, change, counted, sanitize, short_path, table, time,
 };
 use crate::task_client::TaskClient;
 
@@ -258,7 +257,7 @@ fn result_text(result: &TaskResult) -> String {
 
 /// Returns the result of a task as JSON.
 fn result_value(result: &TaskResult) -> Value {
-    let scopes: Vec<_> = result.scopes.iter().map(|mount: &Mount| mount_word(*mount)).collect();
+    let scopes: Vec<_> = result.scopes.iter().map(|mount: &Mount| mount.word()).collect();
     let changes: Vec<_> = result.changes.iter().map(note_value).collect();
     let mut value = json!({
         "summary": result.summary,

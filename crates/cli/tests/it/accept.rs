@@ -25,7 +25,7 @@ fn save(served: &mut McpServerProcess) -> Value {
 }
 
 /// Lets an agent read the clone's memory and write one for all projects.
-fn influenced() -> Sandbox {
+pub(crate) fn influenced() -> Sandbox {
     let place = cloned();
     let mut served = McpServerProcess::start(&place);
     served.create("/memories/global/before.md", "- Likes tea\n");

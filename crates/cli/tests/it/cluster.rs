@@ -17,6 +17,7 @@ use crate::sandbox::Sandbox;
 mod balanced;
 mod identity_provider;
 mod owners;
+mod readers;
 
 /// Daemons on one database.
 const DAEMONS: usize = 3;

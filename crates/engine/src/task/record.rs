@@ -228,7 +228,7 @@ fn result_record(result: &TaskResult) -> OutcomeRecord {
     let TaskResult { summary, scopes, changes, proposals, details } = result;
     let record = OutcomeRecord {
         summary: without_secrets(summary).into_owned(),
-        mounts: scopes.iter().map(|mount| mount_word(*mount)).collect(),
+        mounts: scopes.iter().map(|mount| mount.word().to_owned()).collect(),
         proposals: proposals.count(),
         changes: changes.iter().map(note_record).collect(),
         ..OutcomeRecord::default()
@@ -439,16 +439,6 @@ fn read_topic(word: &str) -> Result<MemoryTopic, String> {
     word.parse().map_err(|_| format!("unknown topic `{word}`"))
 }
 
-/// Name of the mount without scopes.
-const FLAT: &str = "flat";
-
-fn mount_word(mount: Mount) -> String {
-    match mount {
-        Mount::Scope(scope) => scope.as_ref().to_owned(),
-        Mount::Flat => FLAT.to_owned(),
-    }
-}
-
 fn read_mount(word: &str) -> Result<Mount, String> {
-    if word == FLAT { Ok(Mount::Flat) } else { read_scope(word).map(Mount::Scope) }
+    Mount::from_word(word).ok_or_else(|| format!("unknown scope `{word}`"))
 }

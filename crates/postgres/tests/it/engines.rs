@@ -47,6 +47,7 @@ impl Daemon {
             state: Arc::clone(&owner) as _,
             locks: Arc::clone(&owner) as _,
             events: Some(Arc::clone(&owner) as _),
+            outside_readers: Some(Arc::clone(&owner) as _),
             roots: Some(owner),
             process_slots: None,
         };

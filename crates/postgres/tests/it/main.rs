@@ -7,5 +7,6 @@ mod events;
 mod failures;
 mod roots;
 mod sharing;
+mod simulation;
 mod support;
 mod transfer;

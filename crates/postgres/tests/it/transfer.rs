@@ -17,13 +17,14 @@ use crate::support::{Server, open};
 
 /// Tables that are not copied: owners are made, locks are taken, files are copied as files, events get new numbers, and
 /// tokens stay.
-const NOT_COPIED: [&str; 8] = [
+const NOT_COPIED: [&str; 9] = [
     "completed_changes",
     "counters",
     "events",
     "files",
     "leases",
     "open_changes",
+    "outside_readers",
     "roots",
     "tokens",
 ];

@@ -190,7 +190,7 @@ pub(super) fn answer_to_wire(
                 text: edit.text.clone(),
             })
             .collect(),
-        scopes: staged.result.scopes.iter().map(|of| to_wire::mount(*of).to_owned()).collect(),
+        scopes: staged.result.scopes.iter().map(|of| of.word().to_owned()).collect(),
         proposed,
         decided_by: staged.model.clone(),
         because: staged.reason.clone(),

@@ -85,7 +85,7 @@ async fn list(
     let page = engine::list_page(&memories, &browse).await?;
     let unavailable = memories.mounts().into_iter().filter_map(|state| {
         let reason = state.unavailable?;
-        Some(UnavailableScope { scope: to_wire::mount(state.mount).to_owned(), reason })
+        Some(UnavailableScope { scope: state.mount.word().to_owned(), reason })
     });
     Ok(Json(MemoryPage {
         memories: page.memories.iter().map(to_wire::memory_item).collect(),

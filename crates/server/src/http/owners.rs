@@ -289,6 +289,7 @@ impl OtherOwners {
             WorkspaceSet::Named,
             CancellationToken::new(),
         );
+        let outside_reads = OutsideReads::new(engine.outside_readers());
         let state = AppState {
             engine,
             serving,
@@ -296,7 +297,7 @@ impl OtherOwners {
             metrics: Arc::clone(&own.metrics),
             event_streams: OwnerStreams::default(),
             clock: Arc::clone(&own.clock),
-            outside_reads: OutsideReads::default(),
+            outside_reads,
             logins: Arc::clone(&own.logins),
             settings: None,
             agents: own.agents.clone(),

@@ -17,6 +17,7 @@ use memory::limits::{
     EVENTS_WAITING_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX, TASKS_MINOR_MAX,
     TASKS_UNFINISHED_MAX,
 };
+use memory::path::Mount;
 use protocol::capabilities::{
     Capabilities, Health, Limits, PROTOCOL_VERSION, ProtocolVersions, WorkspaceCapability,
     WorkspaceHealth,
@@ -258,7 +259,7 @@ impl AppState {
             let findings = health.findings.iter();
             let findings = findings.filter(|finding| SEVERE_FINDINGS.contains(&finding.kind));
             severe.extend(findings.map(|finding| {
-                let scope = finding.mount.map(to_wire::mount);
+                let scope = finding.mount.map(Mount::word);
                 json!({ "workspace": workspace.id, "scope": scope, "kind": finding.kind.as_str() })
             }));
             if let Some(code) = self.serving.lanes.retry_cause(&workspace) {
@@ -298,7 +299,7 @@ impl AppState {
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.examine(Depth::Quick).await?;
             for root in &health.roots {
-                let scope = to_wire::mount(root.mount);
+                let scope = root.mount.word();
                 self.metrics.set_scope(&workspace.id, scope, (root.files, root.bytes));
             }
             self.metrics.set_history(health.state.changes, health.state.database_bytes);

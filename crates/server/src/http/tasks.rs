@@ -97,7 +97,7 @@ async fn submit(
     let outside_read = daemon.outside_read_of(client.as_ref().map(ToString::to_string));
     let mut requester = Requester::client(ORIGIN, client);
     // A client that has read unreviewed text may pass it on: what it asks for is trusted no more than that text.
-    if outside_read.is_set() {
+    if outside_read.is_set().await? {
         requester.trust = Trust::Outside;
     }
     let submitted = daemon.serving.lanes.submit(&workspace, task, requester).await;

@@ -39,6 +39,7 @@ use super::roots::{ClientProject, ProjectSource, Roots};
 use super::stdio::StdioTransport;
 use super::tools::{SaveFiles, ToolCall};
 use super::{caller, prompts, resources, tools};
+use crate::error::mcp_error;
 
 /// The server instructions, which hosts show to their models.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
@@ -287,7 +288,9 @@ impl ServerHandler for Connection {
                 return Ok(tools::recall(&self.config.engine, &memories, &prompt).await.into());
             }
             ToolCall::Save(mut save) => {
-                let is_influenced = caller.outside_read.is_set();
+                let is_influenced = caller.outside_read.is_set().await;
+                let is_influenced =
+                    is_influenced.map_err(|error| mcp_error("tools/call", error.into()))?;
                 let mut files = self.context_files(project, caller);
                 if is_influenced || save.scope.is_none() {
                     let text = save.edited.as_deref().unwrap_or(&save.fact);

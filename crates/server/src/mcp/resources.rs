@@ -138,7 +138,8 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     let memory = memories.read(&path).await.map_err(|error| mcp_error("resources/read", error))?;
     let warnings = memories.read_warnings(&[&path]).await.remove(0);
     let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
-    memories.note_read(unreviewed.get(&path).copied());
+    let noted = memories.note_read(unreviewed.get(&path).copied()).await;
+    noted.map_err(|error| mcp_error("resources/read", error.into()))?;
     // The notice is before the text, so that a model reads it first.
     let text = if !warnings.is_empty() {
         format!("{}\n\n{}", notice(&warnings), memory.text)

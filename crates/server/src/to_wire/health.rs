@@ -7,7 +7,7 @@ use engine::{Health, HealthFinding, Memories, MemoryEntry, RepairReport, RootHea
 use memory::path::MemoryPath;
 use protocol::health;
 
-use super::{mount, time};
+use super::time;
 
 /// The fill level of a scope, in percent, from which it is reported as nearly full.
 const NEARLY_FULL_PERCENT: usize = 90;
@@ -20,7 +20,7 @@ pub(crate) fn health(
 ) -> health::MemoryHealth {
     let stale = stale.iter().map(|listed| health::HealthFinding {
         kind: "stale".to_owned(),
-        scope: listed.path.mount().map(|of| mount(of).to_owned()),
+        scope: listed.path.mount().map(|of| of.word().to_owned()),
         subject: listed.path.to_string(),
         path: Some(listed.path.to_string()),
         detail: format!("was last changed or used on {:.10}", last(listed)),
@@ -48,8 +48,8 @@ fn nearly_full(root: &RootHealth) -> Option<health::HealthFinding> {
     let is_near = root.files * 100 >= root.files_max * NEARLY_FULL_PERCENT;
     (is_near && root.files <= root.files_max).then(|| health::HealthFinding {
         kind: "nearly-full".to_owned(),
-        scope: Some(mount(root.mount).to_owned()),
-        subject: mount(root.mount).to_owned(),
+        scope: Some(root.mount.word().to_owned()),
+        subject: root.mount.word().to_owned(),
         path: None,
         detail: format!(
             "holds {} of {} memories; no new ones can be made when it is full: delete some, or raise `files_max`",
@@ -70,7 +70,7 @@ fn finding(finding: &HealthFinding, memories: &Memories) -> health::HealthFindin
     let path = path.filter(|path| path.relative().is_some());
     health::HealthFinding {
         kind: finding.kind.as_str().to_owned(),
-        scope: finding.mount.map(|of| mount(of).to_owned()),
+        scope: finding.mount.map(|of| of.word().to_owned()),
         subject: finding.subject.clone(),
         path: path.map(|path| path.to_string()),
         detail: finding.detail.clone(),

@@ -102,7 +102,7 @@ impl ContextFiles {
         decide: &(dyn Fn(Option<&str>) -> PlannedWrite + Send + Sync),
         count_written: fn(usize, usize) -> usize,
     ) -> Result<SavedContextFile, ContextFileError> {
-        self.check_writable(scope)?;
+        self.check_writable(scope).await?;
         let location = self.target_location(scope)?;
         let unchanged = || SavedContextFile {
             path: location.path(),

@@ -5,22 +5,15 @@
 //! duration of the search; without it, a few seeds run. `LUKASA_SIM_SEED` runs one seed again. The
 //! message of a failure has the seed.
 
-mod model;
-
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lukasa_store::{
-    CallContext, ChangesQuery, Depth, DryRun, Precondition, StoreError, UndoTarget,
-};
-use memory::change::ChangeKind;
-use memory::command::{MemoryCommand, Reply};
+use lukasa_store::Depth;
 use memory::document::Revision;
-use memory::path::MemoryPath;
-use testkit::{Failure, Random};
+use testkit::Failure;
+use testkit::simulation::{SimAct, SimActs, SimFiles, execute, log_event, run_seeds};
 
-use self::model::{REPLACED, SimAct, SimFiles};
-use crate::host::{TestHost, at, texts};
+use crate::host::{TestHost, texts};
 use crate::process::Process;
 
 struct SimWorld {
@@ -29,24 +22,10 @@ struct SimWorld {
     model: SimFiles,
     /// The state before the newest change, if that change is one by the simulator and has a known effect.
     last: Option<SimFiles>,
-    random: Random,
-    /// Number of texts and folders that were named.
-    name_count: usize,
+    acts: SimActs,
     /// A log of the run, for failures.
     log: Vec<String>,
 }
-
-const NAMES: [&str; 8] = [
-    "global/a.md",
-    "global/b.md",
-    "global/d/a.md",
-    "global/d/e/b.md",
-    "global/f/c.md",
-    "project/a.md",
-    "project/d/a.md",
-    "project/d/b.md",
-];
-const FOLDERS: [&str; 4] = ["global/d", "global/d/e", "global/f", "project/d"];
 
 /// More steps than the shortest write has, and fewer than the longest.
 const CRASH_STEPS: usize = 30;
@@ -55,56 +34,25 @@ impl SimWorld {
     fn new(seed: u64) -> Self {
         let host = TestHost::in_fast_storage();
         let processes = vec![Process::start(&host), Process::start(&host)];
-        let random = Random::new(seed);
         Self {
             host,
             processes,
             model: SimFiles::new(),
             last: None,
-            random,
-            name_count: 0,
+            acts: SimActs::new(seed),
             log: Vec::new(),
         }
     }
 
-    #[expect(clippy::print_stderr, reason = "a run of one seed prints its log")]
     fn log_event(&mut self, what: String) {
-        if std::env::var_os("LUKASA_SIM_SEED").is_some() {
-            eprintln!("{what}");
-        }
+        log_event(|| what.clone());
         self.log.push(what);
     }
 
-    /// Returns a memory name, which may be taken.
-    fn name(&mut self) -> String {
-        let known: Vec<_> = self.model.keys().cloned().collect();
-        if known.is_empty() || self.random.one_in(2) {
-            return (*self.random.pick(&NAMES)).to_owned();
-        }
-        self.random.pick(&known).clone()
-    }
-
-    /// Returns a new, unique text.
-    fn text(&mut self) -> String {
-        self.name_count += 1;
-        format!("fact {}\n{REPLACED}", self.name_count)
-    }
-
-    fn new_folder(&mut self, beside: &str) -> String {
-        self.name_count += 1;
-        let scope = beside.split_once('/').unwrap().0;
-        format!("{scope}/moved {}", self.name_count)
-    }
-
     async fn act(&mut self) -> SimAct {
-        match self.random.below(16) {
-            13 => SimAct::Draft((0..=self.random.below(5)).map(|_| self.small_act()).collect()),
-            14 => {
-                let from = (*self.random.pick(&FOLDERS)).to_owned();
-                SimAct::Rename { to: self.new_folder(&from), from }
-            }
-            15 if self.can_undo().await => SimAct::Undo,
-            _ => self.small_act(),
+        match self.acts.act(&self.model) {
+            SimAct::Undo if !self.can_undo().await => self.acts.act_for_draft(&self.model),
+            act => act,
         }
     }
 
@@ -121,22 +69,8 @@ impl SimWorld {
         }
     }
 
-    /// Returns an act that may be part of a draft.
-    fn small_act(&mut self) -> SimAct {
-        let name = self.name();
-        match self.random.below(13) {
-            0..=3 => SimAct::Create { name, text: self.text() },
-            4..=5 => SimAct::Replace { name, new: self.text() },
-            6 => SimAct::Insert { name, text: self.text() },
-            7 => SimAct::Save { name, text: self.text() },
-            8..=9 => SimAct::Delete { name },
-            10 => SimAct::Delete { name: (*self.random.pick(&FOLDERS)).to_owned() },
-            _ => SimAct::Rename { from: name, to: self.name() },
-        }
-    }
-
     async fn step(&mut self) {
-        match self.random.below(20) {
+        match self.acts.random.below(20) {
             0..=9 => self.run_act().await,
             10..=13 => self.run_failing_act().await,
             14..=15 => self.edit_by_hand(true),
@@ -149,9 +83,9 @@ impl SimWorld {
 
     /// Executes an act of one caller, without failures.
     async fn run_act(&mut self) {
-        let (act, one) = (self.act().await, self.random.below(self.processes.len()));
+        let (act, one) = (self.act().await, self.acts.random.below(self.processes.len()));
         let effect = act.effect(&self.model, self.last.as_ref());
-        let done = execute(&self.processes[one], &act, &self.model).await.unwrap();
+        let done = execute(&self.processes[one].agent, &act, &self.model).await.unwrap();
         self.log_event(format!("{one}: {act:?}: {done}"));
         // The model has no empty folders, which can be deleted and renamed like any other.
         let agrees = done == effect.is_some() || act.is_about_a_folder() && effect.is_none();
@@ -165,25 +99,25 @@ impl SimWorld {
 
     /// Executes an act of one caller in which a step fails, or is the last one.
     async fn run_failing_act(&mut self) {
-        let (act, one) = (self.act().await, self.random.below(self.processes.len()));
+        let (act, one) = (self.act().await, self.acts.random.below(self.processes.len()));
         let failures =
             [Failure::Crash, Failure::Crash, Failure::Once, Failure::Short, Failure::Unanswered];
-        let failure = *self.random.pick(&failures);
-        let failing = u64::try_from(1 + self.random.below(CRASH_STEPS)).unwrap();
+        let failure = *self.acts.random.pick(&failures);
+        let failing = u64::try_from(1 + self.acts.random.below(CRASH_STEPS)).unwrap();
         let process = &self.processes[one];
         if failure != Failure::Crash {
             // Records earlier external edits first, so that what is recorded later comes from this act.
             process.agent.record_external_edits().await.unwrap();
         }
         process.plan.set(failing, failure);
-        let done = execute(process, &act, &self.model).await.unwrap_or(false);
+        let done = execute(&process.agent, &act, &self.model).await.unwrap_or(false);
         let failed = process.plan.steps() >= failing;
         process.plan.set(0, Failure::Once);
         let mut before = self.model.clone();
         let mut after = act.effect(&before, self.last.as_ref()).unwrap_or_else(|| before.clone());
         if failure == Failure::Crash && failed {
             process.plan.set(1, Failure::Crash);
-            if !act.is_about_a_folder() && self.random.one_in(3) {
+            if !act.is_about_a_folder() && self.acts.random.one_in(3) {
                 (before, after) = self.write_by_hand(before, after);
             }
             self.start_successor(one).await;
@@ -207,7 +141,7 @@ impl SimWorld {
     /// writes first.
     async fn start_successor(&mut self, dead: usize) {
         let next = Process::start(&self.host);
-        if self.random.one_in(2) {
+        if self.acts.random.one_in(2) {
             next.agent.list(None).await.unwrap();
         } else {
             self.write_in_each_scope(1 - dead).await;
@@ -221,7 +155,7 @@ impl SimWorld {
             let name = format!("{scope}/meanwhile.md");
             let made = SimAct::Create { name: name.clone(), text: "meanwhile\n".to_owned() };
             for act in [made, SimAct::Delete { name }] {
-                let done = execute(&self.processes[one], &act, &self.model).await.unwrap();
+                let done = execute(&self.processes[one].agent, &act, &self.model).await.unwrap();
                 assert!(done, "{act:?}");
             }
         }
@@ -229,16 +163,16 @@ impl SimWorld {
 
     /// Edits a file by hand.
     fn edit_by_hand(&mut self, may_remove: bool) {
-        let name = self.name();
+        let name = self.acts.name(&self.model);
         self.last = None;
-        if may_remove && self.random.one_in(4) {
+        if may_remove && self.acts.random.one_in(4) {
             self.log_event(format!("by hand: {name} is removed"));
             if self.model.remove(&name).is_some() {
                 fs::remove_file(self.file(&name)).unwrap();
             }
             return;
         }
-        let text = self.text();
+        let text = self.acts.text();
         let file = self.file(&name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, &text).unwrap();
@@ -261,14 +195,14 @@ impl SimWorld {
 
     /// An idle process dies, and another one starts.
     fn kill(&mut self) {
-        let one = self.random.below(self.processes.len());
+        let one = self.acts.random.below(self.processes.len());
         self.processes[one] = Process::start(&self.host);
         self.log_event(format!("{one}: killed between commands"));
     }
 
     fn clock(&mut self) {
-        let hours = u64::try_from(self.random.below(48)).unwrap();
-        if self.random.one_in(2) {
+        let hours = u64::try_from(self.acts.random.below(48)).unwrap();
+        if self.acts.random.one_in(2) {
             self.host.clock.advance(Duration::from_secs(hours * 3_600));
         } else {
             self.host.clock.set(memory::clock::Timestamp::from_second(1_760_000_000).unwrap());
@@ -276,7 +210,7 @@ impl SimWorld {
     }
 
     async fn check_listing(&mut self) {
-        let one = self.random.below(self.processes.len());
+        let one = self.acts.random.below(self.processes.len());
         let agent = &self.processes[one].agent;
         let listed = agent.list(None).await.unwrap().memories;
         let listed: Vec<_> = listed.iter().map(|one| one.path.to_string()).collect();
@@ -320,66 +254,6 @@ impl SimWorld {
     }
 }
 
-fn path(name: &str) -> MemoryPath {
-    at(&format!("/memories/{name}"))
-}
-
-/// Executes an act. Returns whether it succeeded, and was not refused.
-async fn execute(process: &Process, act: &SimAct, model: &SimFiles) -> Result<bool, StoreError> {
-    let command = match act {
-        SimAct::Save { name, text } => {
-            let current = model.get(name).map(|text| Revision::digest(text.as_bytes()));
-            let expected = current.map_or(Precondition::Absent, Precondition::from);
-            let saved =
-                process.person().save(&path(name), text, expected, &CallContext::default()).await;
-            return saved.map(|_| true);
-        }
-        SimAct::Draft(acts) => {
-            let mut draft = process.agent.draft(ChangeKind::Draft, CallContext::default());
-            for act in acts {
-                match act {
-                    SimAct::Save { name, text } => draft.set_text(&path(name), text).await?,
-                    act => drop(draft.apply(command(act)).await?),
-                }
-            }
-            return Ok(draft.commit().await?.is_some());
-        }
-        SimAct::Undo => {
-            let person = process.person();
-            let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
-            let change = person.changes(&query).await?.remove(0);
-            let target = UndoTarget::Change(change.id);
-            return person.undo(&target, DryRun::No, &CallContext::default()).await.map(|_| true);
-        }
-        act => command(act),
-    };
-    Ok(matches!(process.agent.apply(command, &CallContext::default()).await?, Reply::Done { .. }))
-}
-
-/// Returns the command of an agent for an act of its own.
-fn command(act: &SimAct) -> MemoryCommand {
-    match act.clone() {
-        SimAct::Create { name, text } => {
-            MemoryCommand::Create { path: path(&name), file_text: text }
-        }
-        SimAct::Replace { name, new } => MemoryCommand::StrReplace {
-            path: path(&name),
-            old_str: REPLACED.to_owned(),
-            new_str: new,
-        },
-        SimAct::Insert { name, text } => {
-            MemoryCommand::Insert { path: path(&name), insert_line: 0, insert_text: text }
-        }
-        SimAct::Delete { name } => MemoryCommand::Delete { path: path(&name) },
-        SimAct::Rename { from, to } => {
-            MemoryCommand::Rename { old_path: path(&from), new_path: path(&to) }
-        }
-        SimAct::Save { .. } | SimAct::Draft(_) | SimAct::Undo => {
-            unreachable!("no command of an agent")
-        }
-    }
-}
-
 /// Runs a seed to its end. Returns the log.
 async fn run(seed: u64) -> Vec<String> {
     let mut world = SimWorld::new(seed);
@@ -400,18 +274,5 @@ async fn a_seed_gives_the_same_run_every_time() {
 
 #[tokio::test]
 async fn callers_crashes_and_editors_agree_with_a_plain_model() {
-    if let Ok(seed) = std::env::var("LUKASA_SIM_SEED") {
-        // Runs in a task as below, so that the same steps are counted.
-        drop(tokio::spawn(run(seed.parse().unwrap())).await.unwrap());
-        return;
-    }
-    let seconds = std::env::var("LUKASA_SIM_SECONDS").map_or(0, |text| text.parse().unwrap());
-    let (start, least) = (Instant::now(), 10);
-    let mut seed = 0;
-    while seed < least || start.elapsed() < Duration::from_secs(seconds) {
-        // Runs in a task of its own: its panic is caught here, where the seed is known.
-        let ended = tokio::spawn(run(seed)).await;
-        assert!(ended.is_ok(), "run it again with LUKASA_SIM_SEED={seed}");
-        seed += 1;
-    }
+    run_seeds(10, run).await;
 }

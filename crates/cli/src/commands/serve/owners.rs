@@ -53,7 +53,8 @@ impl DatabaseOwners {
         let (state, locks) = (Arc::clone(&rows) as _, Arc::clone(&rows) as _);
         let process_slots = Some(Arc::clone(&self.process_slots));
         let events = Some(Arc::clone(&rows) as _);
-        Ok(Storage { state, locks, roots: Some(rows), events, process_slots })
+        let outside_readers = Some(Arc::clone(&rows) as _);
+        Ok(Storage { state, locks, roots: Some(rows), events, outside_readers, process_slots })
     }
 
     /// Opens an engine on the rows of an owner, and chooses the process that runs its tasks.

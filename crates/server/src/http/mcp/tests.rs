@@ -75,7 +75,7 @@ async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
         metrics: Arc::clone(&metrics),
         event_streams: OwnerStreams::default(),
         clock,
-        outside_reads: crate::http::outside_reads::OutsideReads::default(),
+        outside_reads: crate::http::outside_reads::OutsideReads::new(None),
         logins,
         settings: None,
         agents: Vec::new(),
