@@ -31,9 +31,9 @@ const CONFLICTS_MAX: u32 = 30;
 const REPEAT_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The limits of a server that every connection sets. A daemon that stops in the middle of a transaction, such as one
-/// whose machine sleeps, loses its locks.
+/// whose machine sleeps, loses its locks before others give up waiting for them.
 const SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '30s';
-    SET idle_in_transaction_session_timeout = '15s'";
+    SET idle_in_transaction_session_timeout = '5s'";
 
 /// The setting of connections whose commits wait for the disk, unless a role or database is set to wait for more.
 const SYNCED: &str = "SELECT set_config('synchronous_commit', 'on', false)
