@@ -4,8 +4,8 @@
 //! because mdBook publishes every file beside its summary. Their places stay the same, so that one link works on a git
 //! host and in the book. A file that a page links to, such as a picture, is copied beside the pages.
 //!
-//! The build fails if a link of a page leads to no file or heading, or if a document is in no chapter. Addresses on the web
-//! are not followed, so the check needs no network.
+//! The build fails if a link leads to no file or heading, or if a document is not in the book. It also fails if a page
+//! loads something from the web. Addresses on the web are not followed, so the check needs no network.
 
 mod pages;
 

@@ -30,6 +30,8 @@ pub(super) struct Pages {
 struct Page {
     ids: BTreeSet<String>,
     links: BTreeSet<String>,
+    /// Addresses on the web that a browser requests by itself.
+    foreign: BTreeSet<String>,
 }
 
 impl Pages {
@@ -67,6 +69,11 @@ impl Pages {
     ) -> (BTreeSet<String>, Vec<TidyFinding>) {
         let (mut linked, mut findings) = (BTreeSet::new(), Vec::new());
         for (name, page) in self.pages.iter().filter(|(name, _)| *name != START) {
+            for address in &page.foreign {
+                let wrong = format!("`{address}` is loaded from the web");
+                let remedy = "put the file into the repository, or link to it";
+                findings.push(TidyFinding::file("book", &source_of(name), wrong, remedy));
+            }
             for link in page.links.iter().filter(|link| !leads_to_the_web(link)) {
                 match self.follow_link(name, link, &is_in_repository) {
                     Ok(file) => linked.extend(file),
@@ -110,9 +117,13 @@ impl Page {
         let mut page = Self::default();
         for token in Tokenizer::new(html) {
             let Ok(Token::StartTag(tag)) = token else { continue };
+            let is_anchor = tag.name.as_slice() == b"a";
             for (name, value) in tag.attributes {
                 let value = String::from_utf8_lossy(&value.value).into_owned();
                 match name.as_slice() {
+                    b"href" | b"src" | b"srcset" if !is_anchor && is_foreign(&value) => {
+                        page.foreign.insert(value);
+                    }
                     b"id" => {
                         page.ids.insert(value);
                     }
@@ -139,6 +150,11 @@ fn leads_to_the_web(link: &str) -> bool {
     let is_scheme =
         |scheme: &str| scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     link.starts_with("//") || scheme.is_some_and(is_scheme)
+}
+
+/// Returns whether an address is on the web, rather than data in the page itself.
+fn is_foreign(address: &str) -> bool {
+    leads_to_the_web(address) && !address.starts_with("data:")
 }
 
 /// Returns the document that a page was made of.
@@ -185,6 +201,26 @@ mod tests {
     fn files_of_the_repository_are_linked() {
         check("<a href='../LICENSE'>x</a> <img src='a.svg'>", &["LICENSE", "docs/a.svg"], &[]);
         check("<source srcset='a.svg, b.svg 2x'>", &["docs/a.svg", "docs/b.svg"], &[]);
+    }
+
+    #[test]
+    fn what_a_page_loads_from_the_web_is_a_finding() {
+        for html in ["<img src='URL'>", "<link href='URL'>", "<source srcset='URL'>"] {
+            let address = "https://a.example/x";
+            let pages = Pages {
+                pages: [(String::from("A.html"), Page::parse(&html.replace("URL", address)))]
+                    .into(),
+                files: BTreeSet::new(),
+            };
+            let (linked, findings) = pages.follow(|_| true);
+            assert_eq!(linked, BTreeSet::new(), "{html}");
+            assert_eq!(
+                findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                ["A.md: `https://a.example/x` is loaded from the web; \
+                  put the file into the repository, or link to it"],
+                "{html}"
+            );
+        }
     }
 
     #[test]
