@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | deploy | picture | sdk | fuzz | sim | api | bench | model-run | tools`.
+//! The project's own commands: `cargo xtask test | hosts | tidy | docs | book | deny | deploy | picture | sdk | fuzz | sim | api | bench | model-run | tools`.
 //!
 //! Everything that developers and CI do with this repository beyond plain cargo is a command here, so that both do
 //! the same. The package depends on no crate of the product: it reads the sources and runs cargo.
@@ -12,6 +12,7 @@
 
 mod api;
 mod bench;
+mod book;
 mod cargo;
 mod deny;
 mod deploy;
@@ -51,6 +52,8 @@ enum XtaskCommand {
     Tidy(tidy::TidyArgs),
     /// Write the references that are generated from the code
     Docs(docs::DocsArgs),
+    /// Build the documents as a site in target/book, and check its links
+    Book,
     /// Run the terminal session that the README shows, and write docs/terminal.svg
     Picture,
     /// Check licences, sources and duplicate versions of dependencies
@@ -91,6 +94,7 @@ fn run(command: XtaskCommand) -> anyhow::Result<()> {
         XtaskCommand::Tidy(args) => tidy::run(&workspace, &args),
         XtaskCommand::Picture => picture::run(&workspace),
         XtaskCommand::Docs(args) => docs::run(&workspace, &args),
+        XtaskCommand::Book => book::run(&workspace),
         XtaskCommand::Deny(args) => deny::run(&workspace, &args),
         XtaskCommand::Deploy => deploy::run(&workspace),
         XtaskCommand::Sdk(args) => sdk::run(&workspace, &args),

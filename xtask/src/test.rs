@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::tools::{self, Tools};
 use crate::workspace::CargoWorkspace;
-use crate::{cargo, deny, deploy, fuzz, sdk, sim, tidy};
+use crate::{book, cargo, deny, deploy, fuzz, sdk, sim, tidy};
 
 /// The duration of each of the two gates that search without end.
 const SEARCH_SECONDS: u64 = 60;
@@ -58,13 +58,18 @@ impl CheckStep {
 }
 
 /// All gates, the quick ones first.
-const STEPS: [CheckStep; 11] = [
+const STEPS: [CheckStep; 12] = [
     CheckStep::new("fmt", "the sources are formatted", fmt),
     CheckStep::new("tidy", "layers, import cycles, names, sizes, links, generated docs", tidy_step),
     CheckStep::new("clippy", "no lint warns", clippy),
     CheckStep::new("doc", "the API documentation builds without a warning", doc),
     CheckStep::new("deny", "licences and sources of dependencies", deny_step),
     CheckStep::new("deploy", "the image and the services against their schemas", deploy::check),
+    CheckStep::new(
+        "book",
+        "the documents as a site: every link, and every document in it",
+        book::check,
+    ),
     CheckStep::new("test", "unit and integration tests", test),
     CheckStep::new("doctest", "examples in the API documentation", doctest),
     CheckStep::new("sdk", "the TypeScript client against the daemon", sdk::check),

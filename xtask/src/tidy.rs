@@ -21,7 +21,8 @@ mod words;
 
 use crate::tidy::allowed::Allowed;
 pub(crate) use crate::tidy::finding::TidyFinding;
-use crate::tidy::tree::SourceTree;
+pub(crate) use crate::tidy::markdown::resolve;
+pub(crate) use crate::tidy::tree::{SourceTree, has_extension};
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, docs};
 

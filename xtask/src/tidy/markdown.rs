@@ -177,7 +177,7 @@ fn follow(tree: &SourceTree, from: &str, target: &str) -> Result<(), String> {
 }
 
 /// Returns a path from the root, given one from the folder of `from`; nothing when it leaves the root.
-fn resolve(from: &str, relative: &str) -> Option<String> {
+pub(crate) fn resolve(from: &str, relative: &str) -> Option<String> {
     let mut segments: Vec<&str> = from.split('/').collect();
     segments.pop();
     for segment in relative.split('/') {

@@ -9,13 +9,13 @@ use crate::cargo;
 
 /// Files by path from the root, with `/`. A file that is not UTF-8 has no text.
 #[derive(Debug, Default)]
-pub(super) struct SourceTree {
+pub(crate) struct SourceTree {
     files: BTreeMap<String, Option<String>>,
 }
 
 impl SourceTree {
     /// Reads the checkout. Files that git ignores are left out.
-    pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(root: &Path) -> anyhow::Result<Self> {
         let mut git = Command::new("git");
         git.current_dir(root).args(["ls-files", "-z", "--cached", "--others"]);
         let listing = cargo::output(git.args(["--exclude-standard"]))?;
@@ -32,7 +32,7 @@ impl SourceTree {
     }
 
     /// Returns every path, in byte order.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
@@ -50,8 +50,13 @@ impl SourceTree {
     }
 
     /// Returns the text of one file.
-    pub(super) fn text(&self, path: &str) -> Option<&str> {
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path)?.as_deref()
+    }
+
+    /// Returns whether this is a file.
+    pub(crate) fn is_file(&self, path: &str) -> bool {
+        self.files.contains_key(path)
     }
 
     /// Returns whether the file or folder exists; the root is the empty path.
@@ -64,7 +69,7 @@ impl SourceTree {
 }
 
 /// Returns whether a path has this extension. Extensions of sources are written in lower case.
-pub(super) fn has_extension(path: &str, extension: &str) -> bool {
+pub(crate) fn has_extension(path: &str, extension: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, found)| found == extension)
 }
 

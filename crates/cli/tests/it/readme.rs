@@ -1,4 +1,4 @@
-//! Tests that the examples in the README and in `docs/SETTINGS.md` work as printed.
+//! Tests that the examples in the README and in documents of `docs/` work as printed.
 
 use std::fs;
 use std::path::Path;
@@ -103,14 +103,20 @@ fn the_settings_are_understood() {
 }
 
 #[test]
-fn the_commands_of_the_start_and_of_completion_are_understood() {
-    let place = Sandbox::new();
-    for example in examples().iter().filter(|one| one.language == "sh") {
-        for line in example.text.lines().filter(|line| line.starts_with("lukasa ")) {
-            let line = line.split(" | ").next().unwrap().split("  #").next().unwrap();
-            let line = line.replace("lukasa ", &format!("{} ", env!("CARGO_BIN_EXE_lukasa")));
-            let output = place.program("bash").args(["-c", &line]).output().unwrap();
-            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+fn the_commands_of_the_documents_succeed() {
+    for document in
+        ["README.md", "docs/START.md", "docs/CURATE.md", "docs/TEAMS.md", "docs/OPERATE.md"]
+    {
+        // Some show a change, and there must be one.
+        let place = Sandbox::with(&[("global/tests.md", "- The tests need a database.\n")]);
+        for example in examples_of(document).iter().filter(|one| one.language == "sh") {
+            for line in example.text.lines().filter(|line| line.starts_with("lukasa ")) {
+                let line = line.split(" | ").next().unwrap().split("  #").next().unwrap();
+                let line = line.replace("lukasa ", &format!("{} ", env!("CARGO_BIN_EXE_lukasa")));
+                let output = place.program("bash").args(["-c", &line]).output().unwrap();
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{document}: {line}: {stderr}");
+            }
         }
     }
 }
