@@ -166,7 +166,7 @@ def test_another_token_is_refused_and_not_shown(daemon: Daemon) -> None:
         assert invalid.value.code == "invalid_token"
 
 
-def test_too_many_requests_are_told_when_to_come_again(
+def test_a_rate_limit_says_when_to_try_again(
     new_daemon: Callable[..., Daemon],
 ) -> None:
     lukasa = new_daemon().start("--rate-limit", "1").client()

@@ -214,7 +214,7 @@ def test_a_search_with_a_query_recalls_among_the_items_of_a_namespace(
     assert {item.key for item in everyone} == {"winter", "ferry"}
     assert store.search(("users",), query="the ferry to Skarholm", offset=1) == everyone[1:]
     assert store.search(USER, query="What do penguins eat?") == []
-    assert store.search(("nobody",), query="the ferry to Skarholm") == []
+    assert store.search(("unknown",), query="the ferry to Skarholm") == []
     assert len(store.search(USER, query="x" * 100_000 + " ferry", limit=1)) <= 1
 
 

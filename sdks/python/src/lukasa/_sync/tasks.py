@@ -58,7 +58,7 @@ class Tasks:
         Polls with growing pauses, also while the daemon is unreachable, full or restarting: tasks survive a restart.
 
         Raises `TaskFailedError` if the task failed or was cancelled, and `TaskUnfinishedError` after `timeout` seconds;
-        the task continues then. Raises the last error if the daemon never told the state.
+        the task continues then. Raises the last error if no poll was answered.
         """
         end = time.monotonic() + timeout
         pause = POLL_MIN
