@@ -60,7 +60,7 @@ enum XtaskCommand {
     Deny(deny::DenyArgs),
     /// Check the files in deploy/ against the schemas of Compose and Kubernetes
     Deploy,
-    /// Compile the TypeScript client, and run its tests against the daemon
+    /// Check the clients in TypeScript and Python, and run their tests against the daemon
     Sdk(sdk::SdkArgs),
     /// Run the parsers of untrusted bytes on hostile input
     Fuzz(fuzz::FuzzArgs),

@@ -72,7 +72,7 @@ const STEPS: [CheckStep; 12] = [
     ),
     CheckStep::new("test", "unit and integration tests", test),
     CheckStep::new("doctest", "examples in the API documentation", doctest),
-    CheckStep::new("sdk", "the TypeScript client against the daemon", sdk::check),
+    CheckStep::new("sdk", "the clients in TypeScript and Python against the daemon", sdk::check),
     CheckStep::new("fuzz", "parsers on hostile bytes, a minute in all", fuzz_step),
     CheckStep::new("sim", "the seeded simulator, a minute", sim_step).in_parallel(),
 ];

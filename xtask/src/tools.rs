@@ -85,6 +85,20 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     POSTGRES_NEWEST,
 ];
 
+/// The tools of the Python client. They have an environment of their own, so that the versions that they need do not
+/// meet those of the other clients.
+const FOR_PYTHON_SDK: &[Tool] = &[
+    Tool::python("anthropic", "2.13.0"),
+    Tool::python("datamodel-code-generator", "0.89.0"),
+    Tool::python("hatchling", "1.33.0"),
+    Tool::python("httpx", "0.28.1"),
+    Tool::python("hypothesis", "6.170.17"),
+    Tool::python("langgraph", "1.2.22"),
+    Tool::python("mypy", "2.4.1"),
+    Tool::python("pytest", "9.2.0"),
+    Tool::python("ruff", "0.17.5"),
+];
+
 /// The tools of `cargo xtask deploy`.
 pub(crate) const FOR_DEPLOY: &[Tool] = &[HADOLINT, CHECK_JSONSCHEMA, KUBERNETES_VALIDATE];
 
@@ -254,6 +268,13 @@ pub(crate) fn install_package(workspace: &CargoWorkspace, folder: &Path) -> anyh
     install_dir::npm_package(&InstallDir::open(&workspace.target.join("tools"))?, folder)
 }
 
+/// Installs the tools of the Python client that are missing, and returns the interpreter that has them.
+pub(crate) fn python_sdk(workspace: &CargoWorkspace) -> anyhow::Result<PathBuf> {
+    system::require(&system::PYTHON)?;
+    let install_dir = InstallDir::open(&workspace.target.join("tools"))?;
+    Ok(install_dir.python("python-sdk", FOR_PYTHON_SDK)?.join("bin/python"))
+}
+
 /// Installs the tools of the tests and prints their environment for a shell.
 pub(crate) fn print_environment(workspace: &CargoWorkspace) -> anyhow::Result<()> {
     let tools = prepare(workspace, FOR_TESTS)?;
@@ -308,7 +329,7 @@ impl Tools {
         packages: &[Tool],
     ) -> anyhow::Result<()> {
         system::require(&system::PYTHON)?;
-        let python = install_dir.python(packages)?.join("bin/python");
+        let python = install_dir.python("python", packages)?.join("bin/python");
         if packages.contains(&POSTGRES_NEWEST) {
             let mut find = Command::new(&python);
             let found = find.args(["-c", POSTGRES_PROGRAMS]).output()?;

@@ -16,6 +16,7 @@ use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::feature::Feature;
 use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
+use memory::path::MemoryPath;
 use memory::screen::{Screen, UnknownRule};
 use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
 use state::{EventLog, Locks, OutsideReaders, SqliteState, State, StateError, StateRepair};
@@ -451,7 +452,17 @@ impl Engine {
         memories: &Memories,
         prompt: &str,
     ) -> Result<Option<RecallBlock>, StoreError> {
-        let memories_found = self.recaller.recall(memories, prompt).await?;
+        self.recall_under(memories, prompt, None).await
+    }
+
+    /// Like [`recall`](Self::recall), with `under` only among the memories of this folder.
+    pub async fn recall_under(
+        &self,
+        memories: &Memories,
+        prompt: &str,
+        under: Option<&MemoryPath>,
+    ) -> Result<Option<RecallBlock>, StoreError> {
+        let memories_found = self.recaller.recall_under(memories, prompt, under).await?;
         let recalled =
             RecallBlock::render(&memories_found, RecallOrigin::Requested, self.clock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use memory::cache::Cache;
 use memory::feature::Feature;
 use memory::limits::EMBED_RETRY_DELAY;
+use memory::path::MemoryPath;
 use memory::screen::Screen;
 use parking_lot::Mutex;
 use recall::limits::{CORPORA_CACHED_MAX, CORPUS_BATCH, CORPUS_PERSIST_DELAY, CORPUS_TRIM_DELAY};
@@ -158,8 +159,19 @@ impl RecallService {
         memories: &Memories,
         prompt: &str,
     ) -> Result<Vec<RetrievedMemory>, StoreError> {
+        self.recall_under(memories, prompt, None).await
+    }
+
+    /// Like [`recall`](Self::recall), with `under` only among the memories of this folder. Other
+    /// memories take no place in the result.
+    pub async fn recall_under(
+        &self,
+        memories: &Memories,
+        prompt: &str,
+        under: Option<&MemoryPath>,
+    ) -> Result<Vec<RetrievedMemory>, StoreError> {
         let (corpus, ranking) =
-            self.rank_current(memories, prompt, RecallOrigin::Requested).await?;
+            self.rank_current(memories, prompt, RecallOrigin::Requested, under).await?;
         Ok(corpus.top(memories, &ranking).await)
     }
 
@@ -172,7 +184,7 @@ impl RecallService {
         shown: &ShownSet,
     ) -> Result<Vec<RetrievedMemory>, StoreError> {
         let (corpus, ranking) =
-            self.rank_current(memories, prompt, RecallOrigin::Unrequested).await?;
+            self.rank_current(memories, prompt, RecallOrigin::Unrequested, None).await?;
         Ok(corpus.top(memories, &ranking.without_shown(shown)).await)
     }
 
@@ -182,6 +194,7 @@ impl RecallService {
         memories: &Memories,
         prompt: &str,
         origin: RecallOrigin,
+        under: Option<&MemoryPath>,
     ) -> Result<(Arc<LiveCorpus>, Ranking), StoreError> {
         memories.check_feature(Feature::Recall)?;
         let corpus = self.live_corpus(memories);
@@ -189,7 +202,7 @@ impl RecallService {
         // Boxed so that the futures of its callers stay small.
         let query_vector = Box::pin(self.query_vector_waiting(&corpus, memories, prompt)).await?;
         let dense_scores = |state: &_| query_vector.as_ref()?.dense_scores(state);
-        let ranking = corpus.rank(prompt, dense_scores, origin);
+        let ranking = corpus.rank(prompt, dense_scores, origin, under);
         Ok((corpus, ranking))
     }
 
@@ -433,7 +446,8 @@ impl Retriever for RecallService {
         }
         let state = current_state()?;
         let dense_scores = vector.as_ref().and_then(|vector| vector.dense_scores(&state));
-        let ranking = state.rank(&query.prompt, dense_scores.as_ref(), RecallOrigin::Unrequested);
+        let (dense_scores, origin) = (dense_scores.as_ref(), RecallOrigin::Unrequested);
+        let ranking = state.rank(&query.prompt, dense_scores, origin, None);
         // Word matches are returned without waiting for an endpoint. Without any, its vectors may
         // still find a memory.
         if ranking.is_empty() && index.is_some_and(|index| !index.source().is_local()) {

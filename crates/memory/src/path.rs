@@ -274,6 +274,20 @@ impl MemoryPath {
         }
     }
 
+    /// Checks whether the path is `folder` or below it.
+    pub fn is_within(&self, folder: &Self) -> bool {
+        match (self, folder) {
+            (_, Self::Top) => true,
+            (Self::Root(own) | Self::Inside(own, _), Self::Root(mount)) => own == mount,
+            (Self::Inside(own, path), Self::Inside(mount, folder)) => {
+                own == mount && path.is_within(folder)
+            }
+            (Self::Top, Self::Root(_) | Self::Inside(..)) | (Self::Root(_), Self::Inside(..)) => {
+                false
+            }
+        }
+    }
+
     /// Returns the path of `segment` in this folder. The only children of the top are the scopes.
     pub fn join(&self, segment: &str) -> Result<Self, PathError> {
         let with_path = |error| PathError::from_segment_error(&format!("{self}/{segment}"), error);

@@ -7,7 +7,9 @@ import type {
   ChangePage,
   ChangeWithDiffs,
   ChangesQuery,
+  ModelRun,
   ModelRunPage,
+  Run,
   RunPage,
   RunsQuery,
   UndoSeveral,
@@ -71,9 +73,19 @@ export class Changes {
     return this.#value({ method: 'GET', route: '/v1/runs', query }, options);
   }
 
+  /** Iterates over all runs, newest first. A run that a page cuts off is yielded again, with its older changes. */
+  async *allRuns(query: RunsQuery = {}, options?: CallOptions): AsyncGenerator<Run, void> {
+    for await (const page of pages(query, (next) => this.runs(next, options))) yield* page.runs;
+  }
+
   /** Returns one page of model runs for tasks, newest first. */
   async modelRuns(query: RunsQuery = {}, options?: CallOptions): Promise<ModelRunPage> {
     return this.#value({ method: 'GET', route: '/v1/runs/models', query }, options);
+  }
+
+  /** Iterates over all model runs for tasks, newest first. */
+  async *allModelRuns(query: RunsQuery = {}, options?: CallOptions): AsyncGenerator<ModelRun, void> {
+    for await (const page of pages(query, (next) => this.modelRuns(next, options))) yield* page.runs;
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {

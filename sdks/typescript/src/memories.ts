@@ -21,6 +21,7 @@ import type {
   MemoryItem,
   MemoryPage,
   Pin,
+  RecallQuery,
   RecalledBlock,
   RemovedWorkspace,
   RepairResponse,
@@ -109,10 +110,11 @@ export class Memories {
   }
 
   /**
-   * Finds the memories that fit a prompt, with the reason for each. The text is empty when none fits.
+   * Finds the memories that fit a prompt, best first, with a score and the reason for each: at most five, all of
+   * them below `path` if that is given. `text` is what a model is shown. It is empty when none fits.
    */
-  async recall(prompt: string, options?: CallOptions): Promise<RecalledBlock> {
-    return this.#value({ method: 'GET', route: '/v1/recall', query: { q: prompt } }, options);
+  async recall(prompt: string, query: RecallQuery = {}, options?: CallOptions): Promise<RecalledBlock> {
+    return this.#value({ method: 'GET', route: '/v1/recall', query: { ...query, q: prompt } }, options);
   }
 
   /** Returns the context that a new session of a model gets: context files, index and hot set. */

@@ -4920,6 +4920,8 @@ export interface operations {
                 workspace?: string;
                 /** @description The prompt, in any words. */
                 q: string;
+                /** @description Only among the memories of this folder or scope, such as `/memories/project`. */
+                path?: string;
             };
             header?: never;
             path?: never;

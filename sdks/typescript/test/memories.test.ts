@@ -62,6 +62,9 @@ test('all that the store can do is a call', async (t) => {
   assert.match(recalled.text, /Likes tea &amp; milk|Likes tea & milk/);
   assert.ok(recalled.memories[0]?.why);
   assert.deepEqual(await memories.recall('What do penguins eat?'), { text: '', memories: [] });
+  const below = async (path: string): Promise<number> => (await memories.recall('Which tea?', { path })).memories.length;
+  assert.deepEqual([await below('/memories/global'), await below('/memories/project')], [1, 0]);
+  await assert.rejects(memories.recall('Which tea?', { path: '/etc' }), { code: 'invalid_path' });
   const context = await memories.context();
   assert.match(context.text, /memory_file path="\/memories\/global\/tea.md"/, 'it is pinned');
   assert.deepEqual((await memories.context({ bytesMax: 10 })).parts, []);
@@ -112,6 +115,23 @@ test('history is read and taken back', async (t) => {
   assert.deepEqual((await client.changes.undo(id)).undone, [id]);
   assert.equal((await client.memories.read(path)).text, 'one\n');
   await assert.rejects(client.changes.get(999), NotFoundError);
+});
+
+test('runs are the changes of each task, latest first', async (t) => {
+  const { client } = await Daemon.start(t);
+  const { changes, tasks } = client;
+  const ids: string[] = [];
+  for (const text of ['I like tea.', 'I drive a bus.', 'I live in Brenn.']) {
+    ids.unshift((await tasks.waitFor(await tasks.remember(text))).taskId);
+  }
+  await client.memories.create('/memories/global/a.md', 'by a person\n');
+  const listed = [];
+  for await (const run of changes.allRuns({ max: 1 })) listed.push([run.kind, run.id, run.changes.length]);
+  assert.deepEqual(listed, ids.map((id) => ['task', id, 1]));
+  const [latest] = (await changes.runs()).runs;
+  assert.deepEqual([latest?.id, latest?.actor, latest?.memories], [ids[0], 'task', 1]);
+  assert.deepEqual((await changes.undoSeveral({ task: ids[0] ?? '' })).undone, latest?.changes);
+  for await (const run of changes.allModelRuns()) assert.fail(`no model is set: ${run.model}`);
 });
 
 test('what may not be written is refused with its code', async (t) => {

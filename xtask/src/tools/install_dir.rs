@@ -46,9 +46,9 @@ impl InstallDir {
         Ok(set.folder)
     }
 
-    /// Installs Python packages and returns the folder of their environment.
-    pub(super) fn python(&self, packages: &[Tool]) -> anyhow::Result<PathBuf> {
-        let set = PackageSet::open(self.root.join("python"))?;
+    /// Installs Python packages into an environment of this name, and returns its folder.
+    pub(super) fn python(&self, name: &str, packages: &[Tool]) -> anyhow::Result<PathBuf> {
+        let set = PackageSet::open(self.root.join(name))?;
         set.install(packages, "Python", |missing| {
             let python = environment_in(&set.folder)?;
             let mut pip = Command::new(python);

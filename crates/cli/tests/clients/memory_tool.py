@@ -1,4 +1,4 @@
-"""Runs the example of docs/EMBEDDING.md: argument 1 is the document, stdin has the calls as JSON."""
+"""Runs the example of docs/EMBEDDING.md that needs no package: argument 1 is the document, stdin has the calls as JSON."""
 
 import json
 import re
@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 document = Path(sys.argv[1]).read_text(encoding="utf-8")
-(example,) = re.findall(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+examples = re.findall(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+(example,) = (example for example in examples if "class LukasaMemory(" in example)
 scope = {}
 exec(compile(example, sys.argv[1], "exec"), scope)
 tool = scope["LukasaMemory"]()

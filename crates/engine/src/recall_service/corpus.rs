@@ -428,10 +428,11 @@ impl LiveCorpus {
         prompt: &str,
         dense_scores: impl FnOnce(&CorpusState) -> Option<DenseScores>,
         origin: RecallOrigin,
+        under: Option<&MemoryPath>,
     ) -> Ranking {
         let state = self.read();
         let dense_scores = dense_scores(&state);
-        state.rank(prompt, dense_scores.as_ref(), origin)
+        state.rank(prompt, dense_scores.as_ref(), origin, under)
     }
 
     /// Returns the memories of a ranking, reading missing texts. Memories that changed since the
@@ -554,15 +555,19 @@ impl CorpusState {
         prompt: &str,
         dense_scores: Option<&DenseScores>,
         origin: RecallOrigin,
+        under: Option<&MemoryPath>,
     ) -> Ranking {
         let (threshold, limit) = match origin {
             RecallOrigin::Requested => (Threshold::Lenient, RECALLED_ITEMS_MAX),
             RecallOrigin::Unrequested => (Threshold::Strict, RECALLED_UNREQUESTED_MAX),
         };
         let options = RankOptions { limit, threshold, ..RankOptions::default() };
-        let hits = self.find(prompt, dense_scores, &options, |path| match origin {
+        let may_show = |path: &MemoryPath| match origin {
             RecallOrigin::Requested => self.unreviewed.get(path) != Some(&Unreviewed::Silent),
             RecallOrigin::Unrequested => !self.is_hidden_unrequested(path),
+        };
+        let hits = self.find(prompt, dense_scores, &options, |path| {
+            under.is_none_or(|folder| path.is_within(folder)) && may_show(path)
         });
         Ranking(hits.into_iter().map(|(hit, read)| (hit, read.revision)).collect())
     }

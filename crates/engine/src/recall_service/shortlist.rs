@@ -105,6 +105,7 @@ impl LiveCorpus {
             &query.prompt,
             |state| query_vector?.dense_scores(state),
             RecallOrigin::Unrequested,
+            None,
         );
         self.top(&query.memories, &ranking.without_shown(&query.except)).await
     }

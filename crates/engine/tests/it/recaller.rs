@@ -97,6 +97,24 @@ async fn fitting_memories_are_found_with_reasons() {
 }
 
 #[tokio::test]
+async fn memories_outside_of_a_folder_take_no_place_in_its_recall() {
+    let world = filled().await;
+    let piers = ["north", "south", "east", "west", "old", "new", "long"];
+    for pier in piers {
+        let text = format!("- The ferry to Skarholm leaves from the {pier} pier.\n");
+        world.write(&format!("{pier}.md"), &text).await;
+    }
+    let text = "- In winter the crossing to Skarholm takes two hours.\n";
+    world.write("notes/winter.md", text).await;
+    let prompt = "which pier does the ferry to Skarholm leave from?";
+    let anywhere = world.recall(prompt).await;
+    assert!(!anywhere.contains(&"/memories/global/notes/winter.md".to_owned()), "{anywhere:?}");
+    let folder = path("/memories/global/notes");
+    let found = world.recaller.recall_under(&world.memories, prompt, Some(&folder)).await.unwrap();
+    assert_eq!(paths(&found), ["/memories/global/notes/winter.md"]);
+}
+
+#[tokio::test]
 async fn changes_by_any_writer_are_followed() {
     let world = filled().await;
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);

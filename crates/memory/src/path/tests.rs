@@ -333,6 +333,23 @@ fn folders_are_compared_by_segments() {
 }
 
 #[test]
+fn a_path_is_within_its_folders_its_root_and_the_top() {
+    let check = |path: &str, folder: &str, expected: bool| {
+        let parse = |text: &str| MemoryPath::parse(text, Layout::Scoped).unwrap();
+        assert_eq!(parse(path).is_within(&parse(folder)), expected, "{path} in {folder}");
+    };
+    for folder in ["/memories", "/memories/global", "/memories/global/notes"] {
+        check("/memories/global/notes/a.md", folder, true);
+        check(folder, folder, true);
+    }
+    check("/memories/global/notes/a.md", "/memories/project", false);
+    check("/memories/global/notes/a.md", "/memories/project/notes", false);
+    check("/memories/global/notes2/a.md", "/memories/global/notes", false);
+    check("/memories/global", "/memories/global/notes", false);
+    check("/memories", "/memories/global", false);
+}
+
+#[test]
 fn listings_are_in_byte_order() {
     let mut paths = ["a/x.md", "a.md", "a-b.md", "b", "B"].map(relative);
     paths.sort();

@@ -65,6 +65,16 @@ impl Client {
         self.value(self.workspace_call(call)).await
     }
 
+    /// Like [`recall`](Self::recall), only among the memories of a folder or scope, such as `/memories/project`.
+    pub async fn recall_under(
+        &self,
+        prompt: &str,
+        folder: &str,
+    ) -> Result<RecalledBlock, ClientError> {
+        let call = ApiCall::get("/v1/recall").query("q", Some(prompt)).query("path", Some(folder));
+        self.value(self.workspace_call(call)).await
+    }
+
     /// Lists the supported agents, with the limits of the context that they show to their models.
     pub async fn hosts(&self) -> Result<AgentHosts, ClientError> {
         self.value(ApiCall::get("/v1/hosts")).await

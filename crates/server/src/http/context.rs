@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 
 use super::app_state::{PersonRequest, SharedState};
 use super::conversations::{context_to_wire, recalled_to_wire};
-use super::request::{QueryResult, WorkspaceQuery};
+use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::to_wire;
@@ -31,6 +31,8 @@ pub(super) fn routes() -> Routes {
 struct RecallParams {
     /// The prompt, in any words.
     q: String,
+    /// Only among the memories of this folder or scope, such as `/memories/project`.
+    path: Option<String>,
 }
 
 /// Find the memories that fit a prompt.
@@ -55,7 +57,8 @@ async fn recall(
     if params.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }
-    let recalled = daemon.engine.recall(&memories, &params.q).await?;
+    let under = params.path.as_deref().map(|path| memory_path(&memories, path)).transpose()?;
+    let recalled = daemon.engine.recall_under(&memories, &params.q, under.as_ref()).await?;
     let empty = RecalledBlock { text: String::new(), memories: Vec::new() };
     Ok(Json(recalled.map_or(empty, recalled_to_wire)))
 }

@@ -79,6 +79,12 @@ fn a_prompt_without_a_conversation_is_answered_with_reasons() {
     let nothing = done(&daemon.get("/v1/recall?q=what%20do%20penguins%20eat%3F"));
     assert_eq!(nothing, json!({ "text": "", "memories": [] }));
     assert_eq!(daemon.get("/v1/recall?q=%20").status, 400);
+    let below = |folder: &str| {
+        let found = daemon.get(&format!("/v1/recall?q=sourdough%20rest&path={folder}"));
+        done(&found)["memories"].as_array().unwrap().len()
+    };
+    assert_eq!([below("/memories/project"), below("/memories/global")], [1, 0]);
+    assert_eq!(daemon.get("/v1/recall?q=sourdough&path=/etc").status, 400);
 
     let context = done(&daemon.get("/v1/context"));
     assert!(context["text"].as_str().unwrap().contains("/memories/project/bread.md"), "{context}");
