@@ -18,6 +18,7 @@ mod models;
 mod overview;
 mod pending;
 mod reference;
+mod self_check;
 mod remote;
 mod serve;
 mod service;
@@ -36,6 +37,7 @@ pub(crate) use models::{ModelsArgs, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{PendingAction, PendingArgs, ProposalSelection};
 pub(crate) use reference::{Reference, ReferenceTopic};
+pub(crate) use self_check::{SelfAction, SelfArgs, SelfCheck};
 pub(crate) use remote::{Backend, Remote, RemoteAction};
 #[cfg(feature = "cluster")]
 pub(crate) use serve::{Cluster, OwnerMapping, ProviderOptions, TokenAction};
@@ -212,6 +214,8 @@ pub(crate) enum Command {
     Uninstall(Uninstall),
     Hook(Hook),
     Demo(Demo),
+    #[command(name = "self")]
+    SelfCommand(SelfArgs),
     Completions(Completions),
     Man(Man),
     /// Print a reference in Markdown

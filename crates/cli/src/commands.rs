@@ -51,6 +51,7 @@ mod service;
 pub(crate) mod shell;
 mod status;
 mod task;
+mod self_check;
 mod token;
 mod trust;
 mod ui;
@@ -112,6 +113,7 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         | Command::Uninstall(_)
         | Command::Hook(_)
         | Command::Demo(_)
+        | Command::SelfCommand(_)
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Reference(_) => None,
@@ -202,6 +204,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Uninstall(args) => install::uninstall(app, &args).await,
         Command::Hook(args) => Ok(hooks::run(app.globals.clone(), args)),
         Command::Demo(args) => demo::run(&app.output, &args).await,
+        Command::SelfCommand(args) => self_check::run(app, &args).await,
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&app.output, &args),
         Command::Reference(args) => reference::run(&app.output, &args),
