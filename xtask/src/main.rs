@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | hosts | tidy | docs | book | deny | deploy | picture | sdk | fuzz | sim | api | bench | model-run | tools`.
+//! The project's own commands: `cargo xtask test | hosts | tidy | docs | book | deny | deploy | dist | picture | sdk | fuzz | sim | api | bench | model-run | version | tools`.
 //!
 //! Everything that developers and CI do with this repository beyond plain cargo is a command here, so that both do
 //! the same. The package depends on no crate of the product: it reads the sources and runs cargo.
@@ -16,6 +16,7 @@ mod book;
 mod cargo;
 mod deny;
 mod deploy;
+mod dist;
 mod docs;
 mod fuzz;
 mod hosts;
@@ -26,6 +27,7 @@ mod sim;
 mod test;
 mod tidy;
 mod tools;
+mod version;
 mod workspace;
 
 use std::process::ExitCode;
@@ -60,6 +62,8 @@ enum XtaskCommand {
     Deny(deny::DenyArgs),
     /// Check the files in deploy/ against the schemas of Compose and Kubernetes
     Deploy,
+    /// Build the release packages, and try each of them in an empty root
+    Dist(dist::DistArgs),
     /// Check the clients in TypeScript and Python, and run their tests against the daemon
     Sdk(sdk::SdkArgs),
     /// Run the parsers of untrusted bytes on hostile input
@@ -72,6 +76,8 @@ enum XtaskCommand {
     Bench(bench::BenchArgs),
     /// Run Lukasa with a real model on a server that you run, and check that nothing is lost
     ModelRun(model_run::ModelRunArgs),
+    /// Write the version of the next release into every file that has it, and into the changelog
+    Version(version::VersionArgs),
     /// Install the tools of the tests and print their environment, for `eval "$(cargo xtask tools)"`
     Tools,
 }
@@ -97,12 +103,14 @@ fn run(command: XtaskCommand) -> anyhow::Result<()> {
         XtaskCommand::Book => book::run(&workspace),
         XtaskCommand::Deny(args) => deny::run(&workspace, &args),
         XtaskCommand::Deploy => deploy::run(&workspace),
+        XtaskCommand::Dist(args) => dist::run(&workspace, &args),
         XtaskCommand::Sdk(args) => sdk::run(&workspace, &args),
         XtaskCommand::Fuzz(args) => fuzz::run(&workspace, &args),
         XtaskCommand::Sim(args) => sim::run(&workspace, &args),
         XtaskCommand::Api(args) => api::run(&workspace, &args),
         XtaskCommand::Bench(args) => bench::run(&workspace, &args),
         XtaskCommand::ModelRun(args) => model_run::run(&workspace, &args),
+        XtaskCommand::Version(args) => version::run(&workspace, &args),
         XtaskCommand::Tools => tools::print_environment(&workspace),
     }
 }

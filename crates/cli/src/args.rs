@@ -19,6 +19,7 @@ mod overview;
 mod pending;
 mod reference;
 mod remote;
+mod self_check;
 mod serve;
 mod service;
 mod tasks;
@@ -37,6 +38,7 @@ pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{PendingAction, PendingArgs, ProposalSelection};
 pub(crate) use reference::{Reference, ReferenceTopic};
 pub(crate) use remote::{Backend, Remote, RemoteAction};
+pub(crate) use self_check::{SelfAction, SelfArgs, SelfCheck};
 #[cfg(feature = "cluster")]
 pub(crate) use serve::{Cluster, OwnerMapping, ProviderOptions, TokenAction};
 pub(crate) use serve::{DEFAULT_PORT, Events, HttpAccess, RunnerKind, Serve, Token, Ui};
@@ -212,6 +214,8 @@ pub(crate) enum Command {
     Uninstall(Uninstall),
     Hook(Hook),
     Demo(Demo),
+    #[command(name = "self")]
+    SelfCommand(SelfArgs),
     Completions(Completions),
     Man(Man),
     /// Print a reference in Markdown

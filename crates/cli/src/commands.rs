@@ -46,6 +46,7 @@ pub(crate) mod reference;
 mod remote;
 mod runs;
 mod save;
+mod self_check;
 pub(crate) mod serve;
 mod service;
 pub(crate) mod shell;
@@ -112,6 +113,7 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         | Command::Uninstall(_)
         | Command::Hook(_)
         | Command::Demo(_)
+        | Command::SelfCommand(_)
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Reference(_) => None,
@@ -202,6 +204,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Uninstall(args) => install::uninstall(app, &args).await,
         Command::Hook(args) => Ok(hooks::run(app.globals.clone(), args)),
         Command::Demo(args) => demo::run(&app.output, &args).await,
+        Command::SelfCommand(args) => self_check::run(app, &args).await,
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&app.output, &args),
         Command::Reference(args) => reference::run(&app.output, &args),

@@ -255,6 +255,19 @@ pub(crate) fn replace(
     Ok(())
 }
 
+/// Copies a program, and replaces the file that is at the new path. A process that runs that file keeps it.
+pub(crate) fn copy_program(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(Path::new("."));
+    create_private_folder(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    let mut copy = builder.tempfile_in(folder)?;
+    io::copy(&mut fs::File::open(from)?, copy.as_file_mut())?;
+    copy.as_file().sync_all()?;
+    copy.persist(to).map_err(|error| error.error)?;
+    Ok(())
+}
+
 fn check_unchanged(path: &Path, before: Option<&str>) -> Result<(), ReplaceError> {
     if read_optional(path)?.as_deref() == before { Ok(()) } else { Err(ReplaceError::Changed) }
 }

@@ -75,6 +75,10 @@ pub(super) const POSTGRES: Requirement = Requirement {
     service: Some("postgresql"),
 };
 
+/// The program that installs RPM packages.
+pub(super) const RPM: Requirement =
+    Requirement { name: "rpm", probe: &["rpm", "--version"], packages: &["rpm"], service: None };
+
 /// A C++ compiler, for libFuzzer.
 pub(super) const CXX: Requirement = Requirement {
     name: "a C++ compiler",

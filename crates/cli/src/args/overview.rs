@@ -43,6 +43,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "remote",
             "hook",
             "demo",
+            "self",
             "completions",
             "man",
             "help",

@@ -56,7 +56,7 @@ struct InstallPlan {
 /// Sets up an agent, or lists the agents on this machine and offers to set them up.
 pub(crate) async fn install(app: &App, args: &Install) -> Result<Status, Failure> {
     if args.print {
-        let value = agents::generic_configuration(&this_program()?);
+        let value = agents::generic_configuration(&program_of(app)?);
         app.output.text(&format!("{value:#}\n"))?;
         return Ok(Status::Done);
     }
@@ -209,6 +209,7 @@ async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<S
             app.output.note("nothing was written");
             return Ok(Status::Refused);
         }
+        keep_program(app, plan)?;
         write_all(plan, args.scope)?;
         app.output.note(&format!("{title}: changed {summary}"));
     }
@@ -254,7 +255,7 @@ fn install_spec(app: &App, agent: AgentName, scope: InstallScope) -> Result<Inst
     let program = match &project {
         // The settings of a project are shared, and the path of the program differs between machines.
         Some(_) => "lukasa".to_owned(),
-        None => this_program()?,
+        None => program_of(app)?,
     };
     let variables = match (agent, &project) {
         (AgentName::Codex, None) => {
@@ -272,8 +273,12 @@ fn install_spec(app: &App, agent: AgentName, scope: InstallScope) -> Result<Inst
     })
 }
 
-fn this_program() -> Result<String, Failure> {
+/// Returns the path of the program that agents start: that of this program, or of a copy that is made when the settings are
+/// written.
+fn program_of(app: &App) -> Result<String, Failure> {
     let program = app::this_program()?;
+    let is_cached = app::is_in_cache(&program);
+    let program = if is_cached { app.folders.data.join("bin/lukasa") } else { program };
     program.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("the path of the program is not UTF-8: `{}`", program.display()))
             .help("install the program at a path of plain text")
@@ -427,6 +432,19 @@ fn replace_failure(path: &Path, why: &ReplaceError) -> Failure {
 }
 
 /// Writes the files. The record is written first, so that no file is changed without one.
+/// Copies this program to the path that agents start, if it is in a cache that may be emptied.
+fn keep_program(app: &App, plan: &InstallPlan) -> Result<(), Failure> {
+    let (program, kept) = (app::this_program()?, Path::new(&plan.spec.program));
+    if plan.action == InstallAction::Install && app::is_in_cache(&program) && kept.is_absolute() {
+        files::copy_program(&program, kept)
+            .map_err(|error| Failure::file("copy the program to", kept, &error))?;
+        let kept = kept.display();
+        app.output
+            .note(&format!("agents start the copy {kept}, because this program is in a cache"));
+    }
+    Ok(())
+}
+
 fn write_all(plan: &InstallPlan, scope: InstallScope) -> Result<(), Failure> {
     let mut record = read_record()?;
     for change in plan.changes.iter().filter(|change| !change.diff.is_empty()) {

@@ -1,0 +1,150 @@
+//! Release packages: a program for many Linux systems, packed in all the formats in which people install it.
+//!
+//! Each package is built from one program and then tried: it is installed in an empty root, a fact is remembered and
+//! recalled, and the package is removed again.
+
+mod build;
+mod packages;
+mod trial;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::dist::build::Target;
+use crate::tools::{self, Tools};
+use crate::workspace::CargoWorkspace;
+use crate::{cargo, docs};
+
+/// The arguments of `cargo xtask dist`.
+#[derive(clap::Args)]
+pub(crate) struct DistArgs {
+    /// Platform of the program
+    #[arg(long, value_name = "TRIPLE", default_value = "x86_64-unknown-linux-gnu")]
+    target: Target,
+    /// Pack this program and build none. It need not run on older systems, and the packages lack the lists of dependencies
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    program: Option<PathBuf>,
+    /// Do not try the packages
+    #[arg(long)]
+    no_trial: bool,
+}
+
+/// What all packages of a release have in common.
+#[derive(Debug)]
+struct Release {
+    version: String,
+    repository: String,
+    target: Target,
+    /// Seconds since 1970, which all files in the packages have: the time of the commit.
+    time: String,
+    /// The folder of the finished packages.
+    out: PathBuf,
+    /// The folder with the files that are installed: `bin` and `share`.
+    stage: PathBuf,
+    /// A folder for files of this run.
+    work: PathBuf,
+}
+
+/// Builds the program and all packages.
+pub(crate) fn run(workspace: &CargoWorkspace, args: &DistArgs) -> anyhow::Result<()> {
+    let tools = tools::prepare(workspace, tools::FOR_DIST)?;
+    let release = Release::new(workspace, args.target)?;
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => build::program(workspace, &tools, &release)?,
+    };
+    let lists = args.program.is_none();
+    let built = pack(workspace, &tools, (&release, &program, lists))?;
+    if args.no_trial {
+        println!("The packages were not tried.");
+    } else if args.target.runs_here() {
+        trial::try_all(&tools, &release, &built)?;
+    } else {
+        println!("The packages were not tried: a program for {} does not run here.", args.target);
+    }
+    println!("\nPackages of version {} in {}:\n", release.version, release.out.display());
+    print!("{}", fs::read_to_string(release.out.join(CHECKSUMS))?);
+    Ok(())
+}
+
+/// Packs the debug program and tries the packages: the gate. It takes no time to build for release.
+pub(crate) fn check(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
+    let debug = docs::build_program(workspace)?;
+    let release = Release::new(workspace, Target::LinuxX64)?;
+    let program = release.work.join("lukasa");
+    // Its debug information is many times the size of the program.
+    cargo::run(Command::new("strip").arg("-o").arg(&program).arg(debug))?;
+    let built = pack(workspace, tools, (&release, &program, false))?;
+    trial::try_all(tools, &release, &built)
+}
+
+/// The file with the SHA-256 of each package, in the format of `sha256sum`.
+const CHECKSUMS: &str = "SHA256SUMS";
+
+/// Builds all packages of a program.
+fn pack(
+    workspace: &CargoWorkspace,
+    tools: &Tools,
+    (release, program, with_lists): (&Release, &Path, bool),
+) -> anyhow::Result<Vec<packages::Package>> {
+    packages::stage(workspace, release, program)?;
+    let mut lists = Vec::new();
+    if with_lists {
+        lists = build::lists(workspace, tools, release)?;
+    }
+    let built = packages::all(workspace, tools, release)?;
+    let files = built.iter().flat_map(packages::Package::files).chain(&lists);
+    let names: Vec<_> = files.filter_map(|file| file.file_name()).collect();
+    let mut sum = Command::new("sha256sum");
+    let sums = cargo::output(sum.current_dir(&release.out).arg("--").args(names))?;
+    fs::write(release.out.join(CHECKSUMS), sums)?;
+    Ok(built)
+}
+
+impl Release {
+    fn new(workspace: &CargoWorkspace, target: Target) -> anyhow::Result<Self> {
+        let manifest = fs::read_to_string(workspace.root.join("Cargo.toml"))?;
+        let manifest: toml::Table = manifest.parse()?;
+        let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
+        let text = |key: &str| {
+            let value = package.and_then(|package| package.get(key)?.as_str());
+            value.map(str::to_owned).with_context(|| format!("Cargo.toml has no `{key}`"))
+        };
+        let dist = workspace.target.join("dist");
+        let work = dist.join("work");
+        if work.exists() {
+            fs::remove_dir_all(&work)?;
+        }
+        let release = Self {
+            version: text("version")?,
+            repository: text("repository")?,
+            target,
+            time: commit_time(workspace)?,
+            out: dist.join(target.to_string()),
+            stage: work.join("stage"),
+            work,
+        };
+        // Files of an earlier run do not belong to this release.
+        if release.out.exists() {
+            fs::remove_dir_all(&release.out)?;
+        }
+        fs::create_dir_all(&release.out)?;
+        fs::create_dir_all(&release.stage)?;
+        Ok(release)
+    }
+}
+
+/// Returns the time of the newest commit; that of `SOURCE_DATE_EPOCH` in a folder that is no checkout.
+fn commit_time(workspace: &CargoWorkspace) -> anyhow::Result<String> {
+    if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
+        return Ok(time);
+    }
+    let mut git = Command::new("git");
+    let time =
+        cargo::output(git.arg("-C").arg(&workspace.root).args(["log", "-1", "--format=%ct"]))
+            .context("set SOURCE_DATE_EPOCH, or run this in a checkout")?;
+    Ok(time.trim().to_owned())
+}

@@ -1,0 +1,221 @@
+//! The packages of a program: a tarball, Debian and RPM packages, a Python wheel and two npm packages.
+//!
+//! All contain the same program. Other authors' tools write the formats. The same files give the same bytes each time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use crate::dist::Release;
+use crate::dist::build::GLIBC_OLDEST;
+use crate::tools::Tools;
+use crate::workspace::CargoWorkspace;
+use crate::{cargo, docs};
+
+/// A finished package.
+#[derive(Debug)]
+pub(super) enum Package {
+    Tarball(PathBuf),
+    Debian(PathBuf),
+    Rpm(PathBuf),
+    Wheel(PathBuf),
+    /// The package with the command, and that with the program for one platform.
+    Npm(PathBuf, PathBuf),
+}
+
+impl Package {
+    /// Returns its files.
+    pub(super) fn files(&self) -> Vec<&PathBuf> {
+        match self {
+            Self::Tarball(file) | Self::Debian(file) | Self::Rpm(file) | Self::Wheel(file) => {
+                vec![file]
+            }
+            Self::Npm(command, program) => vec![command, program],
+        }
+    }
+}
+
+/// Puts all files that are installed in the folders where they are installed.
+pub(super) fn stage(
+    workspace: &CargoWorkspace,
+    release: &Release,
+    program: &Path,
+) -> anyhow::Result<()> {
+    let stage = |path: &str| release.stage.join(path);
+    for folder in [
+        "bin",
+        "share/bash-completion/completions",
+        "share/doc/lukasa",
+        "share/fish/vendor_completions.d",
+        "share/man/man1",
+        "share/zsh/site-functions",
+    ] {
+        fs::create_dir_all(stage(folder))?;
+    }
+    fs::copy(program, stage("bin/lukasa"))
+        .with_context(|| format!("cannot copy {}", program.display()))?;
+    for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+        fs::copy(workspace.root.join(name), stage("share/doc/lukasa").join(name))?;
+    }
+    // Where the new program does not run, the one of this machine prints the same texts.
+    let folder = if release.target.runs_here() {
+        stage("bin")
+    } else {
+        docs::build_program(workspace)?.parent().map(Path::to_owned).unwrap_or_default()
+    };
+    // By its name, because scripts of a shell then call it by its name, too.
+    let lukasa = || {
+        let mut lukasa = Command::new("lukasa");
+        lukasa.env("PATH", &folder).env("LUKASA_HOME", release.work.join("home"));
+        lukasa
+    };
+    cargo::output(lukasa().args(["man", "--dir"]).arg(stage("share/man/man1")))?;
+    for (shell, file) in [
+        ("bash", "share/bash-completion/completions/lukasa"),
+        ("fish", "share/fish/vendor_completions.d/lukasa.fish"),
+        ("zsh", "share/zsh/site-functions/_lukasa"),
+    ] {
+        fs::write(stage(file), cargo::output(lukasa().args(["completions", shell]))?)?;
+    }
+    Ok(())
+}
+
+/// Builds all packages.
+pub(super) fn all(
+    workspace: &CargoWorkspace,
+    tools: &Tools,
+    release: &Release,
+) -> anyhow::Result<Vec<Package>> {
+    let mut packages = vec![tarball(release)?];
+    if release.target.has_system_packages() {
+        packages.push(Package::Debian(system_package(workspace, tools, (release, "deb"))?));
+        packages.push(Package::Rpm(system_package(workspace, tools, (release, "rpm"))?));
+    }
+    packages.push(wheel(workspace, tools, release)?);
+    packages.push(npm(workspace, tools, release)?);
+    Ok(packages)
+}
+
+/// Packs the installed files below a folder of the name of the release.
+fn tarball(release: &Release) -> anyhow::Result<Package> {
+    let name = format!("lukasa-{}-{}", release.version, release.target);
+    let file = release.out.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--gzip", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
+    tar.args(["--mode=u=rwX,go=rX", "--format=ustar"]).arg(format!("--mtime=@{}", release.time));
+    tar.arg(format!("--transform=s,^\\.,{name},")).arg("--file").arg(&file);
+    // Without the time of the compression.
+    cargo::output(tar.env("GZIP", "-n9").arg("--directory").arg(&release.stage).arg("."))?;
+    Ok(Package::Tarball(file))
+}
+
+/// Builds a Debian or an RPM package, and returns its file.
+fn system_package(
+    workspace: &CargoWorkspace,
+    tools: &Tools,
+    (release, format): (&Release, &str),
+) -> anyhow::Result<PathBuf> {
+    let file = release.out.join(match format {
+        "deb" => format!("lukasa_{}_{}.deb", release.version, release.target.debian_arch()),
+        _ => format!("lukasa-{}-1.{}.rpm", release.version, rpm_arch(release)),
+    });
+    let mut nfpm = tools.python_command("nfpm")?;
+    nfpm.current_dir(workspace.root.join("packaging")).args(["package", "--config", "nfpm.yaml"]);
+    nfpm.args(["--packager", format, "--target"]).arg(&file);
+    nfpm.env("LUKASA_VERSION", &release.version).env("LUKASA_ARCH", release.target.debian_arch());
+    nfpm.env("LUKASA_STAGE", &release.stage).env("LUKASA_REPOSITORY", &release.repository);
+    nfpm.env("LUKASA_GLIBC", format!("{}.{}", GLIBC_OLDEST.0, GLIBC_OLDEST.1));
+    nfpm.env("SOURCE_DATE_EPOCH", &release.time);
+    cargo::output(&mut nfpm)?;
+    Ok(file)
+}
+
+fn rpm_arch(release: &Release) -> &'static str {
+    release.target.triple().split('-').next().unwrap_or_default()
+}
+
+/// Builds the wheel that puts the program into the search path.
+fn wheel(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::Result<Package> {
+    let folder = release.work.join("python");
+    copy_folder(&workspace.root.join("packaging/python"), &folder)?;
+    fs::copy(release.stage.join("bin/lukasa"), folder.join("lukasa"))?;
+    let tag = release.target.wheel_tag();
+    let mut build = tools.python_command("python")?;
+    build.current_dir(&folder).args([
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+    ]);
+    build.arg(&release.out).env("LUKASA_VERSION", &release.version).env("LUKASA_WHEEL_TAG", &tag);
+    cargo::output(build.env("SOURCE_DATE_EPOCH", &release.time))?;
+    let file = release.out.join(format!("lukasa_cli-{}-{tag}.whl", release.version));
+    anyhow::ensure!(file.exists(), "the wheel is not called {}", file.display());
+    Ok(Package::Wheel(file))
+}
+
+/// Builds the npm package with the command, and the one with the program of this platform.
+fn npm(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::Result<Package> {
+    let command = release.work.join("npm/lukasa");
+    copy_folder(&workspace.root.join("packaging/npm"), &command)?;
+    let platform = release.target.npm_name();
+    let name = format!("@lukasa/{platform}");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(command.join("package.json"))?)?;
+    manifest["version"] = json!(release.version);
+    manifest["repository"] = json!(release.repository);
+    for platform in super::build::npm_names() {
+        manifest["optionalDependencies"][format!("@lukasa/{platform}")] = json!(release.version);
+    }
+    fs::write(command.join("package.json"), serde_json::to_vec_pretty(&manifest)?)?;
+
+    let program = release.work.join("npm").join(platform);
+    fs::create_dir_all(program.join("bin"))?;
+    fs::copy(release.stage.join("bin/lukasa"), program.join("bin/lukasa"))?;
+    let mut words = platform.split('-');
+    let (system, machine, libc) = (words.next(), words.next(), words.next());
+    let mut of_platform = json!({
+        "name": name,
+        "version": release.version,
+        "description": format!("The program of `lukasa` for {platform}"),
+        "license": manifest["license"],
+        "repository": manifest["repository"],
+        "os": [system],
+        "cpu": [machine],
+        "files": ["bin"],
+    });
+    if system == Some("linux") {
+        of_platform["libc"] = json!([libc.unwrap_or("glibc")]);
+    }
+    fs::write(program.join("package.json"), serde_json::to_vec_pretty(&of_platform)?)?;
+    for folder in [&command, &program] {
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            fs::copy(workspace.root.join(licence), folder.join(licence))?;
+        }
+    }
+    let pack = |folder: &Path| {
+        let mut npm = tools.npm_command();
+        npm.current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(&release.out);
+        anyhow::Ok(release.out.join(cargo::output(&mut npm)?.trim()))
+    };
+    Ok(Package::Npm(pack(&command)?, pack(&program)?))
+}
+
+/// Copies a folder with everything in it.
+fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
