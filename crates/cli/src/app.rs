@@ -401,9 +401,27 @@ pub(crate) fn this_program() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::file("find the program to start", Path::new(NAME), &error))
 }
 
+/// Returns the path of the program that agents and services start: that of this program, or of a copy in the data folder if
+/// this one is in a cache.
+pub(crate) fn lasting_program(folders: &BaseFolders) -> Result<PathBuf, Failure> {
+    let program = this_program()?;
+    Ok(if is_in_cache(&program) { folders.data.join("bin").join(NAME) } else { program })
+}
+
+/// Makes that copy if it is needed, and returns its path then. Called before settings name it.
+pub(crate) fn keep_program(folders: &BaseFolders) -> Result<Option<PathBuf>, Failure> {
+    let (program, kept) = (this_program()?, lasting_program(folders)?);
+    if kept == program {
+        return Ok(None);
+    }
+    files::copy_program(&program, &kept)
+        .map_err(|error| Failure::file("copy the program to", &kept, &error))?;
+    Ok(Some(kept))
+}
+
 /// Returns whether a program is in the cache of a tool that runs packages without installing them, such as `npx` and
 /// `uvx`. Such a cache may be emptied at any time.
-pub(crate) fn is_in_cache(program: &Path) -> bool {
+fn is_in_cache(program: &Path) -> bool {
     let home = variable("HOME").map(PathBuf::from);
     let set = variable("XDG_CACHE_HOME").map(|cache| expand(cache.into()));
     let caches = [set, home.map(|home| home.join(".cache"))];

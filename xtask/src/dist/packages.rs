@@ -83,12 +83,20 @@ pub(super) fn stage(
     Ok(())
 }
 
+/// Gives all installed files and folders the time of the release.
+fn set_times(release: &Release) -> anyhow::Result<()> {
+    let mut find = Command::new("find");
+    find.arg(&release.stage).args(["-exec", "touch", "--no-dereference", "--date"]);
+    cargo::output(find.arg(format!("@{}", release.time)).args(["{}", "+"])).map(drop)
+}
+
 /// Builds all packages.
 pub(super) fn all(
     workspace: &CargoWorkspace,
     tools: &Tools,
     release: &Release,
 ) -> anyhow::Result<Vec<Package>> {
+    set_times(release)?;
     let mut packages = vec![tarball(release)?];
     if release.target.has_system_packages() {
         packages.push(Package::Debian(system_package(workspace, tools, (release, "deb"))?));

@@ -209,7 +209,9 @@ async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<S
             app.output.note("nothing was written");
             return Ok(Status::Refused);
         }
-        keep_program(app, plan)?;
+        if plan.action == InstallAction::Install && plan.spec.project.is_none() {
+            note_copy(app)?;
+        }
         write_all(plan, args.scope)?;
         app.output.note(&format!("{title}: changed {summary}"));
     }
@@ -273,12 +275,8 @@ fn install_spec(app: &App, agent: AgentName, scope: InstallScope) -> Result<Inst
     })
 }
 
-/// Returns the path of the program that agents start: that of this program, or of a copy that is made when the settings are
-/// written.
 fn program_of(app: &App) -> Result<String, Failure> {
-    let program = app::this_program()?;
-    let is_cached = app::is_in_cache(&program);
-    let program = if is_cached { app.folders.data.join("bin/lukasa") } else { program };
+    let program = app::lasting_program(&app.folders)?;
     program.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("the path of the program is not UTF-8: `{}`", program.display()))
             .help("install the program at a path of plain text")
@@ -432,12 +430,9 @@ fn replace_failure(path: &Path, why: &ReplaceError) -> Failure {
 }
 
 /// Writes the files. The record is written first, so that no file is changed without one.
-/// Copies this program to the path that agents start, if it is in a cache that may be emptied.
-fn keep_program(app: &App, plan: &InstallPlan) -> Result<(), Failure> {
-    let (program, kept) = (app::this_program()?, Path::new(&plan.spec.program));
-    if plan.action == InstallAction::Install && app::is_in_cache(&program) && kept.is_absolute() {
-        files::copy_program(&program, kept)
-            .map_err(|error| Failure::file("copy the program to", kept, &error))?;
+/// Copies this program if it is in a cache, and says so.
+fn note_copy(app: &App) -> Result<(), Failure> {
+    if let Some(kept) = app::keep_program(&app.folders)? {
         let kept = kept.display();
         app.output
             .note(&format!("agents start the copy {kept}, because this program is in a cache"));

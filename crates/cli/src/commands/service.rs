@@ -48,7 +48,7 @@ fn install(app: &App, args: &Args, manager: InitSystem, file: &Path) -> Result<S
     check(&args.serve)?;
     let log = app.folders.state.join("daemon.log");
     let service = Service {
-        program: app::this_program()?,
+        program: app::lasting_program(&app.folders)?,
         args: args.serve.clone(),
         folder: app::current_folder()
             .ok_or_else(|| Failure::usage("there is no current folder"))?,
@@ -65,6 +65,7 @@ fn install(app: &App, args: &Args, manager: InitSystem, file: &Path) -> Result<S
         return print(text.as_bytes()).map(|()| Status::Done);
     }
     is_our_file(file)?;
+    app::keep_program(&app.folders)?;
     files::write_export(file, text.as_bytes(), Overwrite::Always)
         .map_err(|error| Failure::file("write", file, &error))?;
     if app::token().is_some() {

@@ -533,3 +533,29 @@ fn a_damaged_record_is_named_and_not_replaced() {
         assert_eq!(fs::read_to_string(&record).unwrap(), "{", "{command:?}");
     }
 }
+
+#[test]
+fn agents_start_a_copy_of_a_program_that_npx_may_remove() {
+    let place = Sandbox::new();
+    let cache = place.home().join(".npm/_npx");
+    let cached = cache.join("1f2e/node_modules/@lukasa/linux-x64/bin/lukasa");
+    fs::create_dir_all(cached.parent().unwrap()).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_lukasa"), &cached).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = place.program(cached.to_str().unwrap());
+        command.args(arguments);
+        place.run_command(&mut assert_cmd::Command::from_std(command))
+    };
+    let copy = place.home().join("bin/lukasa");
+    assert_eq!(run(&["install", "claude-code", "--yes", "--dry-run"]).status, 0);
+    assert!(!copy.exists(), "a dry run writes nothing");
+    let ended = run(&["install", "claude-code", "--yes"]);
+    assert_eq!(ended.status, 0, "{}", ended.shown());
+    assert!(ended.stderr.contains("agents start the copy"), "{}", ended.shown());
+    fs::remove_dir_all(cache).unwrap();
+    let settings = fs::read_to_string(place.home().join(".claude.json")).unwrap();
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    let program = settings["mcpServers"]["lukasa"]["command"].as_str().unwrap();
+    assert_eq!(Some(program), copy.to_str());
+    assert!(place.program(program).arg("--version").status().unwrap().success());
+}

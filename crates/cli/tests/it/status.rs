@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
+use crate::daemon::Daemon;
+use crate::mcp_clients::tool;
 use crate::sandbox::{Sandbox, pretty};
 
 #[test]
@@ -241,4 +244,26 @@ fn a_damaged_state_is_repaired_on_request() {
     assert!(ended.stdout.starts_with("repaired state: "), "{}{}", ended.stdout, ended.stderr);
     place.check_healthy();
     assert_eq!(place.view("project/a.md"), "a\n");
+}
+
+#[test]
+fn a_database_of_a_later_version_does_not_fit_and_stays() {
+    let place = Sandbox::with(&[("global/a.md", "a\n")]);
+    let checked = place.json(&["self", "check"]);
+    assert_eq!(checked["parts"][1]["fits"], true, "{checked}");
+    let daemon = Daemon::start(&place);
+    let checked = place.run_ok(&["self", "check"]);
+    assert!(checked.contains(&format!("daemon    fits, process {}", daemon.id())), "{checked}");
+    drop(daemon);
+    let later = "import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as state:
+    state.execute(\"INSERT INTO _sqlx_migrations SELECT 99, 'later', installed_on, 1, checksum, 0 \"
+                  \"FROM _sqlx_migrations WHERE version = 1\")";
+    let state = place.home().join("state/lukasa.db");
+    let mut python = Command::new(tool("LUKASA_TEST_PYTHON"));
+    assert!(python.args(["-c", later]).arg(state).status().unwrap().success());
+    let refused = place.run(&["self", "check"]);
+    assert_eq!(refused.status, 1, "{}", refused.shown());
+    assert!(refused.stdout.contains("has schema 99"), "{}", refused.shown());
+    assert!(refused.stdout.contains("update lukasa"), "{}", refused.shown());
 }
