@@ -97,7 +97,8 @@ pub fn merge(
         let reads_back =
             |side| merge.reads_back(&merge.render(&Resolution::Of(side), spacing), side);
         let is_sound = reads_back(Side::Ours) && (conflicts == 0 || reads_back(Side::Theirs));
-        if is_sound && has_all_additions(&text, input) {
+        let is_noticed = conflicts == 0 || conflict_line(&text).is_some();
+        if is_sound && is_noticed && has_all_additions(&text, input) {
             return Ok(MergedMemory { text, conflicts });
         }
     }
