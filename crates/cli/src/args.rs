@@ -27,7 +27,7 @@ mod workspace;
 
 #[cfg(feature = "child")]
 pub(crate) use agents::Acp;
-pub(crate) use agents::{Hook, Install, Installation, Mcp, Uninstall};
+pub(crate) use agents::{Hook, Install, InstallTarget, Installation, Mcp, Uninstall};
 pub(crate) use context::{Context, Recall, Trust, TurnPhase};
 pub(crate) use encoder::{Encoder, EncoderAction};
 pub(crate) use git::MergeDriver;
