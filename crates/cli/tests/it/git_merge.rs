@@ -9,6 +9,7 @@ use testkit::Random;
 use crate::sandbox::{CommandOutput, Sandbox};
 
 mod histories;
+mod markers;
 mod setup;
 
 /// A memory of the checkout.
