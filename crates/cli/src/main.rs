@@ -60,7 +60,7 @@ fn main() -> ExitCode {
             Ok(status) => status.into(),
             Err(failure) => {
                 output.failure(&failure);
-                commands::merge_driver::FAILED.into()
+                commands::merge_driver::MERGE_FAILED.into()
             }
         };
     }
@@ -144,7 +144,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     if app::raw_args().nth(1).is_some_and(|word| word == "merge-driver") {
         // The status of a usage error would mean a merge with conflicts.
         return match error.print() {
-            Ok(()) | Err(_) => commands::merge_driver::FAILED.into(),
+            Ok(()) | Err(_) => commands::merge_driver::MERGE_FAILED.into(),
         };
     }
     if app::raw_args().any(|word| word == "--json") {

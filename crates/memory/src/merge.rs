@@ -62,7 +62,7 @@ pub enum MergeError {
     #[error("a version is larger than {MEMORY_BYTES_MAX} bytes")]
     TooLarge,
     /// The entries would not be separate in the merged text.
-    #[error("the entries cannot be told apart in the merged text")]
+    #[error("the entries would not be separate in the merged text")]
     NotSeparable,
 }
 
@@ -112,7 +112,7 @@ enum Side {
     Theirs,
 }
 
-/// How conflicts are rendered.
+/// The form of conflicts in a rendered text.
 enum Resolution<'m> {
     Markers(&'m MarkerStyle<'m>),
     /// With the text of this side.
@@ -130,11 +130,11 @@ struct Merge<'m, 'a> {
 /// A unit of the result.
 struct MergedUnit<'m, 'a> {
     versions: Versions,
-    content: Content<'m, 'a>,
+    content: UnitContent<'m, 'a>,
     gap: Piece<'m>,
 }
 
-enum Content<'m, 'a> {
+enum UnitContent<'m, 'a> {
     One(Side, &'m Unit<'a>),
     Conflict(&'m Unit<'a>, &'m Unit<'a>),
 }
@@ -174,12 +174,12 @@ impl<'m, 'a> MergedUnit<'m, 'a> {
                         Piece(side, gap.unwrap_or_default())
                     }
                 };
-                (Content::of_both(base, ours, theirs), gap)
+                (UnitContent::of_both(base, ours, theirs), gap)
             }
-            (Some(ours), None) => (Content::One(Side::Ours, ours), Piece(Side::Ours, ours.gap)),
+            (Some(ours), None) => (UnitContent::One(Side::Ours, ours), Piece(Side::Ours, ours.gap)),
             (None, theirs) => {
                 let theirs = theirs.expect("a unit is kept because a side has it");
-                (Content::One(Side::Theirs, theirs), Piece(Side::Theirs, theirs.gap))
+                (UnitContent::One(Side::Theirs, theirs), Piece(Side::Theirs, theirs.gap))
             }
         };
         Self { versions: *versions, content, gap }
@@ -188,18 +188,18 @@ impl<'m, 'a> MergedUnit<'m, 'a> {
     /// Returns the unit, or of a conflict the version of a side.
     fn unit(&self, side: Side) -> (Side, &'m Unit<'a>) {
         match self.content {
-            Content::One(side, unit) => (side, unit),
-            Content::Conflict(_, theirs) if side == Side::Theirs => (Side::Theirs, theirs),
-            Content::Conflict(ours, _) => (Side::Ours, ours),
+            UnitContent::One(side, unit) => (side, unit),
+            UnitContent::Conflict(_, theirs) if side == Side::Theirs => (Side::Theirs, theirs),
+            UnitContent::Conflict(ours, _) => (Side::Ours, ours),
         }
     }
 
     const fn is_conflict(&self) -> bool {
-        matches!(self.content, Content::Conflict(..))
+        matches!(self.content, UnitContent::Conflict(..))
     }
 }
 
-impl<'m, 'a> Content<'m, 'a> {
+impl<'m, 'a> UnitContent<'m, 'a> {
     fn of_both(base: Option<&'m Unit<'a>>, ours: &'m Unit<'a>, theirs: &'m Unit<'a>) -> Self {
         let is_edited = |unit: &Unit<'_>| base.is_none_or(|base| base.plain != unit.plain);
         match (is_edited(ours), is_edited(theirs)) {
@@ -316,7 +316,7 @@ impl<'m, 'a> Merge<'m, 'a> {
             (self.converted(Piece(side, unit.text)), self.converted(Piece(side, unit.end)))
         };
         match (&unit.content, resolution) {
-            (Content::Conflict(ours, theirs), Resolution::Markers(style)) => {
+            (UnitContent::Conflict(ours, theirs), Resolution::Markers(style)) => {
                 let mark = |mark: &str, label: &str| {
                     let length = style.length.clamp(MARKER_LENGTH_MIN, MARKER_LENGTH_MAX);
                     let label = label.lines().next().unwrap_or_default();
@@ -336,7 +336,7 @@ impl<'m, 'a> Merge<'m, 'a> {
                 let (text, end) = text(side, unit);
                 output.push_line(gap, &text, &end);
             }
-            (Content::One(side, unit), Resolution::Markers(_)) => {
+            (UnitContent::One(side, unit), Resolution::Markers(_)) => {
                 let (text, end) = text(*side, unit);
                 output.push_line(gap, &text, &end);
             }

@@ -97,7 +97,7 @@ pub(crate) fn trim_partial_character(bytes: &[u8], whole: bool) -> &[u8] {
     }
 }
 
-/// What a whole text shows that its header may not.
+/// The findings in a whole text, which its header may not show.
 #[derive(Clone, Debug)]
 pub(crate) struct TextFindings {
     pub(crate) warnings: Arc<[Warning]>,

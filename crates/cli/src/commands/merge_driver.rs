@@ -1,8 +1,8 @@
 //! `lukasa merge-driver`: merges a memory for git, which calls it with three temporary files.
 //!
-//! It needs neither settings nor the store, so that a merge of many memories is fast. Whatever goes wrong, our version
-//! is replaced by a whole merge or not at all: if Lukasa cannot merge by entry, git merges by line; if git cannot
-//! either, the conflict is left to the person, with our version in place.
+//! It needs neither settings nor the store, so that a merge of many memories is fast. If Lukasa cannot merge
+//! by entry, git merges by line. If git cannot either, because a file is binary, our version stays in place, and git
+//! reports a conflict.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -25,10 +25,10 @@ const MEMORIES: &str = ".lukasa/memory";
 const CONFLICT: Status = Status::Refused;
 
 /// The exit status that tells git that the merge failed. It then ends the merge and changes nothing.
-pub(crate) const FAILED: u8 = 129;
+pub(crate) const MERGE_FAILED: u8 = 129;
 
 /// The last exit status that means a merge with conflicts. `git merge-file` returns their number, up to this one.
-const CONFLICTS_MAX: i32 = 127;
+const MERGE_FILE_CONFLICTS_MAX: i32 = 127;
 
 /// Merges a memory for git. After an error git ends the merge and changes nothing.
 pub(crate) fn run(output: &Output, args: &MergeDriver) -> Result<Status, Failure> {
@@ -107,7 +107,7 @@ impl<'a> Driver<'a> {
         command.arg("--").args([ours, base, theirs]).stdin(Stdio::null());
         match command.status()?.code() {
             Some(0) => Ok(Status::Done),
-            Some(1..=CONFLICTS_MAX) => Ok(CONFLICT),
+            Some(1..=MERGE_FILE_CONFLICTS_MAX) => Ok(CONFLICT),
             // Git merges no binary files either. Its own answer to that is a conflict with our version in place.
             _ if [base, ours, theirs].into_iter().any(|file| is_binary(file)) => Ok(CONFLICT),
             _ => Err(Failure::new(MemoryErrorCode::StorageFailed, "`git merge-file` failed")

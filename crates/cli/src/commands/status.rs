@@ -28,7 +28,7 @@ use crate::task_client::TaskClient;
 const ADVICE_MAX: usize = 20;
 
 /// The number of memories with the same finding that are named.
-const NAMED_MAX: usize = 10;
+const FINDING_PATHS_MAX: usize = 10;
 
 /// Shows the folders and sizes of memories.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
@@ -300,8 +300,9 @@ fn drafts_text(drafts: &[Draft], now: Timestamp, look: OutputStyle) -> String {
 
 /// Returns the first of these paths, and the number of the others.
 fn named(paths: &[String]) -> String {
-    let named = paths.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match paths.len().checked_sub(NAMED_MAX) {
+    let named =
+        paths.iter().take(FINDING_PATHS_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match paths.len().checked_sub(FINDING_PATHS_MAX) {
         Some(more @ 1..) => format!("{named} and {more} more"),
         _ => named,
     }

@@ -1,8 +1,8 @@
 //! Finds which unit of one side was which unit of the base.
 //!
-//! Units with the same text match in the order of both texts, or as moved within their section. Of the rest between two
-//! matches, similar units match as edited, and then units in their order: a doubtful pair can only lead to a conflict,
-//! while a missed one would keep two versions of one fact. A unit that moved to another section matches nothing: it
+//! Units with the same text match in the order of both texts, or as moved within their section. Similar units of the
+//! rest match as edited. Then the rest between two matches is matched in order. A doubtful match can only lead to a
+//! conflict, while a missed one would keep two versions of one fact. A unit that moved to another section matches nothing: it
 //! counts as deleted in one place and added in the other.
 
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +12,7 @@ use crate::document::{Unit, UnitKind};
 use imara_diff::{Algorithm, Diff, InternedInput};
 
 /// The similarity from which two units count as versions of one.
-const SIMILARITY_MIN: f64 = 0.5;
+const VERSION_SIMILARITY_MIN: f64 = 0.5;
 
 /// The most pairs of units between two matches that are compared by similarity. A comparison takes about a microsecond
 /// for each word.
@@ -179,7 +179,8 @@ fn match_edited_headings(
                 && matches.is_free(heading, other)
                 && matches.is_same_section(base[heading].parent, side[other].parent)
                 && (has_common_entry(heading, other, matches)
-                    || similarity(&base[heading].plain, &side[other].plain) >= SIMILARITY_MIN)
+                    || similarity(&base[heading].plain, &side[other].plain)
+                        >= VERSION_SIMILARITY_MIN)
         };
         let mut headings = in_base.clone().filter(|&index| base[index].is_heading());
         if let Some(heading) = headings.find(is_match) {
@@ -203,7 +204,7 @@ fn match_similar(
     for &old in &of_base {
         for &new in &of_side {
             let similarity = similarity(&base[old].plain, &side[new].plain);
-            if similarity >= SIMILARITY_MIN
+            if similarity >= VERSION_SIMILARITY_MIN
                 && matches.is_same_section(base[old].parent, side[new].parent)
             {
                 pairs.push((similarity, old, new));

@@ -197,8 +197,8 @@ impl Planner<'_, '_> {
         all
     }
 
-    /// Removes what their side added and our side has added to the same section, in which both may stand only now: one
-    /// side may have added or removed the heading above.
+    /// Removes what their side added to a section if our side added the same. Both may stand in one section only now,
+    /// because one side added or removed the heading above.
     fn without_equal_additions(&self, all: Vec<Versions>) -> Vec<Versions> {
         let [_, ours, theirs] = self.units;
         // The places of units that only our side added, and of those that only their side added.
