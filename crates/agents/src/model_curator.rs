@@ -31,7 +31,7 @@ use self::agent::{AgentRun, ToolRefusal, Toolbox, extract_json, json_quoted, sel
 pub(crate) use self::prompts::quotes_prompt;
 pub use self::rerank::{RerankCandidate, rerank};
 use self::review::ReviewToolbox;
-use self::toolbox::{AgentPermissions, AgentTask, MemoryToolbox, has_secret};
+use self::toolbox::{AgentPermissions, AgentTask, MemoryToolbox, has_secret, is_withheld};
 use crate::curator::{CurateError, RuleCurator, apply_edits};
 use crate::ledger::{DREAM_AGENT, FORGET_AGENT, Ledger, REMEMBER_AGENT, REVIEW_AGENT};
 use crate::request::{
@@ -183,9 +183,9 @@ impl<C: Clock> Curator<C> {
         let mut candidates = rules::candidates(&snapshot, request, CANDIDATES_MAX);
         let screen = self.rules.screen();
         // Screening is expensive: each memory is screened once, however many of its entries are candidates.
-        let mut has_secrets: HashMap<&MemoryPath, bool> = HashMap::new();
+        let mut withheld: HashMap<&MemoryPath, bool> = HashMap::new();
         candidates.retain(|(stored, _)| {
-            !*has_secrets.entry(&stored.path).or_insert_with(|| has_secret(screen, &stored.text))
+            !*withheld.entry(&stored.path).or_insert_with(|| is_withheld(screen, stored))
         });
         let selected = if candidates.is_empty() {
             Vec::new()
@@ -344,7 +344,7 @@ fn remember_task(
     if allowed.sees_existing {
         let mut listed =
             rules::most_similar_memories(snapshot, &request.content, LISTED_MEMORIES_MAX);
-        listed.retain(|stored| !has_secret(screen, &stored.text));
+        listed.retain(|stored| !is_withheld(screen, stored));
         let total = snapshot.memories.iter().filter(|stored| !stored.is_unreviewed()).count();
         let _ = writeln!(task, "\nMemories that may be about it ({} of {total}):", listed.len());
         for stored in listed {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 mod agents;
 mod context;
 mod encoder;
+mod git;
 mod ls;
 #[cfg(feature = "cluster")]
 mod migrate;
@@ -27,9 +28,10 @@ mod workspace;
 
 #[cfg(feature = "child")]
 pub(crate) use agents::Acp;
-pub(crate) use agents::{Hook, Install, Installation, Mcp, Uninstall};
+pub(crate) use agents::{Hook, Install, InstallTarget, Installation, Mcp, Uninstall};
 pub(crate) use context::{Context, Recall, Trust, TurnPhase};
 pub(crate) use encoder::{Encoder, EncoderAction};
+pub(crate) use git::MergeDriver;
 pub(crate) use ls::{Filter, Ls, Order};
 #[cfg(feature = "cluster")]
 pub(crate) use migrate::Migrate;
@@ -213,6 +215,8 @@ pub(crate) enum Command {
     Install(Install),
     Uninstall(Uninstall),
     Hook(Hook),
+    #[command(hide = true)]
+    MergeDriver(MergeDriver),
     Demo(Demo),
     #[command(name = "self")]
     SelfCommand(SelfArgs),

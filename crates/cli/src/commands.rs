@@ -36,6 +36,7 @@ mod import;
 mod install;
 mod ls;
 pub(crate) mod mcp;
+pub(crate) mod merge_driver;
 #[cfg(feature = "cluster")]
 mod migrate;
 mod models;
@@ -112,6 +113,7 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         | Command::Install(_)
         | Command::Uninstall(_)
         | Command::Hook(_)
+        | Command::MergeDriver(_)
         | Command::Demo(_)
         | Command::SelfCommand(_)
         | Command::Completions(_)
@@ -203,6 +205,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Install(args) => install::install(app, &args).await,
         Command::Uninstall(args) => install::uninstall(app, &args).await,
         Command::Hook(args) => Ok(hooks::run(app.globals.clone(), args)),
+        Command::MergeDriver(args) => merge_driver::run(&app.output, &args),
         Command::Demo(args) => demo::run(&app.output, &args).await,
         Command::SelfCommand(args) => self_check::run(app, &args).await,
         Command::Completions(args) => shell::completions(&args),

@@ -38,6 +38,11 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
+/// Replaces the bytes of a temporary file.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)
+}
+
 /// Returns at most `bytes_max` bytes from the end of a regular file at an absolute path, and whether that is all of it.
 pub(crate) fn read_end(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, bool)> {
     // Checked before it is opened, since opening a named pipe blocks.

@@ -12,6 +12,7 @@ use crate::install::record::{PriorSetting, Replacement};
 
 pub(crate) mod agents;
 pub(crate) mod entry;
+mod git;
 mod hook;
 mod jsonc;
 mod plugin;
@@ -73,6 +74,13 @@ pub(crate) enum ConfigPart {
     /// A plugin, which is a whole file.
     Plugin {
         /// The path or name of the program that it calls.
+        program: String,
+    },
+    /// The merge driver, as a line of git's attributes.
+    GitAttributes,
+    /// The merge driver, as a section of git's configuration.
+    GitDriver {
+        /// The path or name of the program that git calls.
         program: String,
     },
 }
@@ -175,7 +183,9 @@ impl Counts {
             ConfigPart::Server { .. } | ConfigPart::TomlServer { .. } => self.servers += 1,
             ConfigPart::Hook { .. } => self.hooks += 1,
             ConfigPart::Plugin { .. } => self.plugins += 1,
-            ConfigPart::Setting { .. } => self.settings += 1,
+            ConfigPart::Setting { .. }
+            | ConfigPart::GitAttributes
+            | ConfigPart::GitDriver { .. } => self.settings += 1,
             ConfigPart::Version => {}
         }
     }
@@ -202,6 +212,8 @@ pub(crate) fn install(text: Option<&str>, parts: &[ConfigPart]) -> Result<Edited
             }
             ConfigPart::Version => Some(put_version(&before)?),
             ConfigPart::Plugin { program } => plugin::add(&before, program),
+            ConfigPart::GitAttributes => Some(git::add_attributes(&before)),
+            ConfigPart::GitDriver { program } => git::add_driver(&before, program),
         };
         match after {
             Some(after) if after != before || edited.text.is_none() => {
@@ -233,6 +245,8 @@ pub(crate) fn uninstall(
             ConfigPart::Setting { at, value } => Some(restore_setting(&rest, at, *value, priors)?),
             ConfigPart::Version => Some(remove_version(&rest)?),
             ConfigPart::Plugin { .. } => plugin::remove(&rest),
+            ConfigPart::GitAttributes => Some(git::remove_attributes(&rest)),
+            ConfigPart::GitDriver { .. } => git::remove_driver(&rest),
         };
         match without {
             Some(without) if without != rest => {
@@ -253,7 +267,11 @@ pub(crate) fn uninstall(
 pub(crate) fn emptied_text(parts: &[ConfigPart]) -> Option<String> {
     match parts.first() {
         Some(ConfigPart::Plugin { .. }) => None,
-        Some(ConfigPart::TomlServer { .. }) => Some(String::new()),
+        Some(
+            ConfigPart::TomlServer { .. }
+            | ConfigPart::GitAttributes
+            | ConfigPart::GitDriver { .. },
+        ) => Some(String::new()),
         _ => Some("{}\n".to_owned()),
     }
 }
@@ -265,7 +283,15 @@ fn foreign_entry(part: &ConfigPart) -> Option<String> {
         ConfigPart::Plugin { .. } => {
             return Some("`lukasa.js` is another plugin; it was not changed".to_owned());
         }
-        ConfigPart::Hook { .. } | ConfigPart::Setting { .. } | ConfigPart::Version => return None,
+        ConfigPart::GitDriver { .. } => {
+            return Some(
+                "the merge driver `lukasa` runs another program; it was not changed".to_owned(),
+            );
+        }
+        ConfigPart::Hook { .. }
+        | ConfigPart::Setting { .. }
+        | ConfigPart::Version
+        | ConfigPart::GitAttributes => return None,
     };
     Some(format!("`{servers}.{SERVER}` calls another program; it was not changed"))
 }

@@ -54,6 +54,16 @@ fn main() -> ExitCode {
         return hooks::run(cli.globals, args).into();
     }
     let output = Output::new(&cli.globals);
+    // Before logging is set up as well: git calls it for each memory of a merge.
+    if let Command::MergeDriver(args) = command {
+        return match commands::merge_driver::run(&output, &args) {
+            Ok(status) => status.into(),
+            Err(failure) => {
+                output.failure(&failure);
+                commands::merge_driver::MERGE_FAILED.into()
+            }
+        };
+    }
     log(&cli.globals, &output, matches!(command, Command::Serve(_)));
     let ended = match command {
         // These commands need neither settings nor memories.
@@ -130,6 +140,12 @@ fn usage(error: &clap::Error) -> ExitCode {
     if app::raw_args().nth(1).is_some_and(|word| word == "hook") {
         // Some agents stop if the exit status of a hook is not 0.
         return hooks::report_invalid_args(error).into();
+    }
+    if app::raw_args().nth(1).is_some_and(|word| word == "merge-driver") {
+        // The status of a usage error would mean a merge with conflicts.
+        return match error.print() {
+            Ok(()) | Err(_) => commands::merge_driver::MERGE_FAILED.into(),
+        };
     }
     if app::raw_args().any(|word| word == "--json") {
         let output = Output::new(&Globals { json: true, ..Globals::default() });

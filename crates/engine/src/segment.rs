@@ -15,7 +15,7 @@ use context::segment::{ContextPart, PartKind, Segment, ShownIndex, StampedEntry}
 use memory::clock::Timestamp;
 use memory::command::view::FROM_CHECKOUT;
 use memory::context_file::ImportStyle;
-use memory::document::Revision;
+use memory::document::{Revision, conflict_line};
 use memory::feature::Feature;
 use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_BYTES_KEPT, INDEX_LINES_MAX};
 use memory::path::{MemoryPath, Mount};
@@ -33,6 +33,9 @@ const UNREVIEWED_TEXT: &str = "(came with the repository; not reviewed here)";
 /// Description shown in place of that of a memory that an agent wrote after reading such a text.
 const INFLUENCED_TEXT: &str =
     "(an agent wrote it after it had read unreviewed text; not reviewed since)";
+
+/// Description shown in place of that of a memory with a merge conflict.
+const CONFLICT_TEXT: &str = "(in conflict)";
 
 /// Number of memories read at a time for the hot set. One batch is usually enough.
 const READ_BATCH: usize = 2 * HOT_ITEMS_MAX;
@@ -101,6 +104,8 @@ pub struct HotSetEntry {
     pub shown: bool,
     /// Whether it is kept out because it was not reviewed here.
     pub unreviewed: bool,
+    /// Whether it is kept out because it has a merge conflict.
+    pub in_conflict: bool,
     /// The revision shown, if the whole text is shown.
     pub full_revision: Option<Revision>,
 }
@@ -243,17 +248,18 @@ fn fit_parts(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPa
     parts.into_iter().zip(fitting).filter_map(|(part, fitting)| part.filter(|_| fitting)).collect()
 }
 
-/// Display status of a memory that screening objects to, or that was not reviewed here.
-#[derive(Clone, Copy, Debug)]
+/// Display status of a memory that screening objects to, that has a merge conflict, or that was not reviewed here.
+#[derive(Clone, Copy, Debug, Default)]
 struct DisplayStatus {
     is_flagged: bool,
+    in_conflict: bool,
     unreviewed: Option<Unreviewed>,
 }
 
 impl DisplayStatus {
     /// Checks whether it stays out of the hot set, whatever its pins and usage.
     fn is_excluded_from_hot_set(self) -> bool {
-        self.unreviewed.is_some_and(Unreviewed::is_never_hot)
+        self.in_conflict || self.unreviewed.is_some_and(Unreviewed::is_never_hot)
     }
 
     fn mark(self) -> Option<Mark> {
@@ -266,6 +272,7 @@ impl DisplayStatus {
             _ if self.is_flagged => Some(FLAGGED_TEXT),
             Some(Unreviewed::Silent) => Some(UNREVIEWED_TEXT),
             Some(Unreviewed::Influenced) => Some(INFLUENCED_TEXT),
+            _ if self.in_conflict => Some(CONFLICT_TEXT),
             Some(Unreviewed::Marked | Unreviewed::Background) | None => None,
         }
     }
@@ -310,11 +317,14 @@ async fn display_statuses(
     let unreviewed = memories.unreviewed(texts).await;
     let mut statuses = HashMap::new();
     let paths: Vec<_> = texts.iter().map(|(path, _)| *path).collect();
-    for (path, warnings) in paths.iter().zip(memories.read_warnings(&paths).await) {
+    let warnings = memories.read_warnings(&paths).await;
+    let in_conflict = memories.in_conflict(&paths).await;
+    for ((path, warnings), in_conflict) in paths.iter().zip(warnings).zip(in_conflict) {
         let is_flagged = !warnings.is_empty();
         let unreviewed = unreviewed.get(*path).copied();
-        if is_flagged || unreviewed.is_some() {
-            statuses.insert((*path).clone(), DisplayStatus { is_flagged, unreviewed });
+        if is_flagged || in_conflict || unreviewed.is_some() {
+            let status = DisplayStatus { is_flagged, in_conflict, unreviewed };
+            statuses.insert((*path).clone(), status);
         }
     }
     statuses
@@ -348,14 +358,15 @@ async fn hot_set(
     ranked: &[RankedCandidate<'_>],
     bytes_max: usize,
 ) -> Result<(String, Vec<HotSetEntry>), StoreError> {
-    let (mut heads, mut unreviewed): (Vec<HotText>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut heads: Vec<HotText> = Vec::new();
+    let mut kept_out: HashMap<usize, DisplayStatus> = HashMap::new();
     let mut filled: Option<HotSet> = None;
     for (batch, some) in ranked.chunks(READ_BATCH).enumerate() {
         let ranks = some.iter().enumerate().map(|(i, one)| (batch * READ_BATCH + i, one));
         let read =
             read_hot_texts(memories, ranks.map(|(rank, one)| (rank, one.candidate.path))).await;
         heads.extend(read.0);
-        unreviewed.extend(read.1);
+        kept_out.extend(read.1);
         let bodies: Vec<_> = heads
             .iter()
             .filter_map(|head| {
@@ -383,18 +394,19 @@ async fn hot_set(
         uses: one.candidate.usage.uses,
         heat: one.heat,
         shown: whole.contains_key(&index),
-        unreviewed: unreviewed.contains(&index),
+        unreviewed: kept_out.get(&index).is_some_and(|status| !status.in_conflict),
+        in_conflict: kept_out.get(&index).is_some_and(|status| status.in_conflict),
         full_revision: whole.get(&index).copied().flatten(),
     });
     Ok((text, tried.collect()))
 }
 
 /// Reads the starts of memories, skipping unreadable ones. Also returns the ranks of those that are
-/// kept out because they were not reviewed here.
+/// kept out because they were not reviewed here, or because they have a merge conflict.
 async fn read_hot_texts(
     memories: &Memories,
     paths: impl Iterator<Item = (usize, &MemoryPath)> + Send,
-) -> (Vec<HotText>, Vec<usize>) {
+) -> (Vec<HotText>, Vec<(usize, DisplayStatus)>) {
     let (ranks, paths): (Vec<_>, Vec<_>) = paths.unzip();
     let texts = memories.read_readable(&paths).await;
     let read = ranks.into_iter().zip(paths).zip(texts);
@@ -404,8 +416,10 @@ async fn read_hot_texts(
     let (mut heads, mut kept_out) = (Vec::new(), Vec::new());
     for (rank, path, read) in read {
         let status = statuses.get(path).copied();
-        if status.is_some_and(DisplayStatus::is_excluded_from_hot_set) {
-            kept_out.push(rank);
+        let mut checked = status.unwrap_or_default();
+        checked.in_conflict |= conflict_line(&read.text).is_some();
+        if checked.is_excluded_from_hot_set() {
+            kept_out.push((rank, checked));
             continue;
         }
         let bytes = read.text.len();

@@ -15,6 +15,7 @@ mod entry_edit;
 mod first_line;
 mod frontmatter;
 mod index_file;
+mod parts;
 mod revision;
 mod single_line;
 mod yaml;
@@ -36,6 +37,7 @@ pub use self::edit::{set_field, with_frontmatter_repaired};
 pub use self::entries::{Entry, entries, without_entry};
 pub use self::entry_edit::{append_entry, line_end, replace_entry};
 pub use self::index_file::{ListItem, MEMORY_LIST_MARK, is_generated_list, memory_list};
+pub(crate) use self::parts::{DocumentParts, FrontParts, Unit, UnitKind, without_bullet};
 pub use self::revision::{ParseRevisionError, Revision};
 pub use self::single_line::description_line;
 

@@ -8,6 +8,8 @@ pub mod path;
 
 pub mod document;
 
+pub mod merge;
+
 pub mod command;
 
 pub mod context_file;

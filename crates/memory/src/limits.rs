@@ -49,6 +49,12 @@ pub const OLD_STR_SHOWN_CHARS_MAX: usize = 1_000;
 /// The most line numbers that an error lists; a text that occurs more often needs no longer list.
 pub const OCCURRENCES_SHOWN_MAX: usize = 100;
 
+/// The shortest conflict marker that counts as one, in characters: that of git.
+pub const MARKER_LENGTH_MIN: usize = 7;
+
+/// The longest conflict marker that a merge writes, in characters. Its length comes from a file of attributes.
+pub const MARKER_LENGTH_MAX: usize = 1_000;
+
 /// The part of a file that is read to find its frontmatter.
 pub const HEAD_BYTES_MAX: usize = 4_096;
 

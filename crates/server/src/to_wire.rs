@@ -107,6 +107,9 @@ fn why_hot(hot: &engine::HotSetEntry) -> String {
         uses => format!("used {uses} times"),
     };
     let reason = if hot.pinned { format!("Pinned, {uses}") } else { format!("Not pinned, {uses}") };
+    if hot.in_conflict {
+        return format!("{reason}. Left out, because it has a merge conflict.");
+    }
     match (hot.shown, hot.unreviewed, hot.full_revision.is_some()) {
         (_, true, _) => format!("{reason}. Left out, because no person here reviewed it."),
         (true, _, true) => format!("{reason}."),

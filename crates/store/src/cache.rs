@@ -72,6 +72,8 @@ pub(crate) struct FileSummary {
     pub(crate) generated: bool,
     /// Whether the bytes that were read are text.
     pub(crate) is_text: bool,
+    /// Whether the bytes that were read have an unresolved merge conflict.
+    pub(crate) in_conflict: bool,
 }
 
 impl FileSummary {
@@ -82,6 +84,7 @@ impl FileSummary {
             head: document::parse_header(bytes),
             generated: text.is_ok_and(document::is_generated_list),
             is_text: text.is_ok_and(|text| !text.contains('\0')),
+            in_conflict: text.is_ok_and(|text| document::conflict_line(text).is_some()),
         }
     }
 }
@@ -92,6 +95,14 @@ pub(crate) fn trim_partial_character(bytes: &[u8], whole: bool) -> &[u8] {
         Err(error) if !whole && error.error_len().is_none() => &bytes[..error.valid_up_to()],
         _ => bytes,
     }
+}
+
+/// The findings in a whole text, which its header may not show.
+#[derive(Clone, Debug)]
+pub(crate) struct TextFindings {
+    pub(crate) warnings: Arc<[Warning]>,
+    /// Whether it has an unresolved merge conflict.
+    pub(crate) in_conflict: bool,
 }
 
 /// The cached facts about one root.
@@ -110,7 +121,7 @@ pub(crate) struct RootCache {
     pub(crate) name_index: Option<NameIndex>,
     /// Frontmatter and first lines.
     pub(crate) documents: FileCache<Arc<FileSummary>>,
-    pub(crate) warnings: FileCache<Arc<[Warning]>>,
+    pub(crate) findings: FileCache<TextFindings>,
     pub(crate) revisions: FileCache<Option<Revision>>,
     pub(crate) texts: TextCache,
 }

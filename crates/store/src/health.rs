@@ -291,7 +291,11 @@ impl Memories {
                             walk.bytes_total - list.map_or(0, |list| list.stat.bytes);
                         let adviser = Adviser::new(root.mount, &mut health.advice);
                         let findings = &mut health.findings;
-                        let mut examined = RootExamination { root, findings, adviser };
+                        let conflicted = match depth {
+                            Depth::Quick => conflicted(self, root, &walk.files).await,
+                            Depth::Thorough => HashSet::new(),
+                        };
+                        let mut examined = RootExamination { root, findings, adviser, conflicted };
                         examined.check_counts(&root_health, walk.incomplete);
                         examined.add_skipped(&walk.skipped);
                         examined.check_writable();
@@ -362,6 +366,8 @@ struct RootExamination<'a> {
     root: &'a Root,
     findings: &'a mut Vec<HealthFinding>,
     adviser: Adviser<'a>,
+    /// The paths of memories with a merge conflict, as a quick check finds them.
+    conflicted: HashSet<String>,
 }
 
 impl RootExamination<'_> {
@@ -473,6 +479,11 @@ impl RootExamination<'_> {
             self.add(HealthFindingKind::MalformedFrontmatter, path.clone(), &detail, false);
         }
         let mut is_text = head.is_text;
+        if depth == Depth::Quick && self.conflicted.contains(&path) {
+            let detail = "has a merge conflict that was not resolved; keep what is right and \
+                          remove its markers";
+            self.add(HealthFindingKind::ConflictMarker, path.clone(), detail, false);
+        }
         if depth == Depth::Thorough && is_text {
             let Ok(read) = self.root.backend.read(&file.path, MEMORY_BYTES_MAX).await else {
                 self.add(HealthFindingKind::Unreadable, path, "cannot be read", false);
@@ -560,6 +571,19 @@ impl RootExamination<'_> {
             self.add(HealthFindingKind::InterruptedCommit, subject, &detail, true);
         }
     }
+}
+
+/// Returns the paths of memories with a merge conflict, without those that are too large.
+async fn conflicted(memories: &Memories, root: &Root, files: &[WalkedFile]) -> HashSet<String> {
+    let is_memory = |file: &&WalkedFile| {
+        usize::try_from(file.stat.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX)
+    };
+    let paths = files.iter().filter(is_memory);
+    let paths: Vec<_> =
+        paths.filter_map(|file| virtual_path(root.mount, file.path.clone()).ok()).collect();
+    let found = memories.in_conflict(&paths.iter().collect::<Vec<_>>()).await;
+    let found = paths.iter().zip(found).filter(|(_, in_conflict)| *in_conflict);
+    found.map(|(path, _)| path.to_string()).collect()
 }
 
 /// Returns the paths with a pin or usage but no file, neither here nor in another checkout of the same project.

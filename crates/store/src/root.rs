@@ -178,19 +178,22 @@ impl Root {
     }
 }
 
+/// Returns the headers of these versions of files, in their order.
+pub(crate) async fn summaries(
+    root: &Root,
+    files: &[(&RelativePath, Stamp)],
+) -> Vec<Result<Arc<FileSummary>, BackendError>> {
+    let read = |_: &_, read: &FileRead| Arc::new(FileSummary::read(&read.bytes));
+    root.derive_all(files, HEAD_BYTES_MAX, |cache| &mut cache.documents, read).await
+}
+
 /// Reads the frontmatter of files that a walk found, in their order.
 pub(crate) async fn document_heads<'f>(
     root: &Root,
     files: impl IntoIterator<Item = &'f WalkedFile>,
 ) -> Result<Vec<Arc<FileSummary>>, BackendError> {
     let files: Vec<_> = files.into_iter().map(|file| (&file.path, file.stat.stamp)).collect();
-    let heads = root.derive_all(
-        &files,
-        HEAD_BYTES_MAX,
-        |cache| &mut cache.documents,
-        |_, read| Arc::new(FileSummary::read(&read.bytes)),
-    );
-    let heads = heads.await.into_iter().map(|head| match head {
+    let heads = summaries(root, &files).await.into_iter().map(|head| match head {
         // The file vanished or was replaced since the walk, or it cannot be read. It counts as empty, so that it
         // does not hide the other files.
         Err(

@@ -1,4 +1,4 @@
-//! Screening on read: the rules that memories from a repository violate.
+//! Screening on read: the rules that memories from a repository violate, and the merge conflicts in memories.
 //!
 //! A clone brings memories that were never screened on this host. They are neither refused nor
 //! hidden, but shown with warnings. Memories outside of checkouts were screened when they were
@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use memory::command::Warning;
 use memory::command::view::FolderRow;
+use memory::document::conflict_line;
 use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount, RelativePath};
 use memory::screen::TextAuthor;
 
 use crate::backend::FileRead;
-use crate::cache::trim_partial_character;
+use crate::cache::{TextFindings, trim_partial_character};
 use crate::memories::{BoundMount, Memories};
-use crate::root::Root;
+use crate::root::{Root, summaries};
 
 impl Memories {
     /// Returns the warnings about names and texts of memories, in their order, with each rule once. A memory
@@ -24,40 +25,56 @@ impl Memories {
         let mut all_warnings = vec![Arc::default(); paths.len()];
         for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
             let Ok(root) = &bound.root else { continue };
-            let inside = |(index, path): (usize, &&MemoryPath)| match path {
-                MemoryPath::Inside(mount, relative) if *mount == bound.mount => {
-                    Some((index, relative.clone()))
-                }
-                _ => None,
-            };
-            let (indexes, files): (Vec<_>, Vec<_>) =
-                paths.iter().enumerate().filter_map(inside).unzip();
-            for (index, warnings) in
-                indexes.into_iter().zip(self.read_warnings_in(root, &files).await)
-            {
-                all_warnings[index] = warnings;
+            let (indexes, files) = paths_in(bound.mount, paths);
+            let findings = self.text_findings(root, &files).await;
+            for (index, findings) in indexes.into_iter().zip(findings) {
+                all_warnings[index] = findings.warnings;
             }
         }
         all_warnings
     }
 
-    async fn read_warnings_in(&self, root: &Root, files: &[RelativePath]) -> Vec<Arc<[Warning]>> {
+    /// Checks which memories have an unresolved merge conflict, in their order. In a checkout, where git merges, whole
+    /// texts are checked; elsewhere only the beginning is.
+    pub async fn in_conflict(&self, paths: &[&MemoryPath]) -> Vec<bool> {
+        let mut all = vec![false; paths.len()];
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let (indexes, files) = paths_in(bound.mount, paths);
+            let found: Vec<bool> = if bound.in_checkout {
+                let findings = self.text_findings(root, &files).await;
+                findings.iter().map(|findings| findings.in_conflict).collect()
+            } else {
+                heads_in_conflict(root, &files).await
+            };
+            for (index, in_conflict) in indexes.into_iter().zip(found) {
+                all[index] = in_conflict;
+            }
+        }
+        all
+    }
+
+    async fn text_findings(&self, root: &Root, files: &[RelativePath]) -> Vec<TextFindings> {
         let stamps = root.stamps(files).await;
         let versions =
             files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, (*stamp)?)));
         let versions: Vec<_> = versions.collect();
-        let screen = |file: &RelativePath, read: &FileRead| -> Arc<[Warning]> {
+        let findings = |file: &RelativePath, text: &str| TextFindings {
+            warnings: self.screen_text(file, text).into(),
+            in_conflict: conflict_line(text).is_some(),
+        };
+        let examine = |file: &RelativePath, read: &FileRead| {
             let text = str::from_utf8(trim_partial_character(&read.bytes, read.is_whole()));
-            self.screen_text(file, text.unwrap_or_default()).into()
+            findings(file, text.unwrap_or_default())
         };
         let read =
-            root.derive_all(&versions, MEMORY_BYTES_MAX, |cache| &mut cache.warnings, screen);
+            root.derive_all(&versions, MEMORY_BYTES_MAX, |cache| &mut cache.findings, examine);
         let mut read = read.await.into_iter();
-        let warnings = files.iter().zip(stamps).map(|(file, stamp)| {
+        let all = files.iter().zip(stamps).map(|(file, stamp)| {
             let read = stamp.and_then(|_| read.next().expect("each version is read").ok());
-            read.unwrap_or_else(|| self.screen_text(file, "").into())
+            read.unwrap_or_else(|| findings(file, ""))
         });
-        warnings.collect()
+        all.collect()
     }
 
     /// Returns the warnings about a text that was read from a memory.
@@ -73,7 +90,7 @@ impl Memories {
         }
     }
 
-    /// Adds notes to the rows of memories that screening warns about.
+    /// Adds notes to the rows of memories that screening warns about, or that have a merge conflict.
     pub(crate) async fn mark_flagged(&self, rows: &mut [FolderRow]) {
         if !self.mounts.iter().any(|bound| bound.in_checkout) {
             return;
@@ -86,10 +103,14 @@ impl Memories {
                 Some((index, MemoryPath::parse(&row.path, self.layout).ok()?))
             })
             .unzip();
-        let warnings = self.read_warnings(&paths.iter().collect::<Vec<_>>()).await;
-        for (index, warnings) in indexes.into_iter().zip(warnings) {
+        let paths: Vec<_> = paths.iter().collect();
+        let warnings = self.read_warnings(&paths).await;
+        let in_conflict = self.in_conflict(&paths).await;
+        for ((index, warnings), in_conflict) in indexes.into_iter().zip(warnings).zip(in_conflict) {
             if let Some(first) = warnings.first() {
                 rows[index].note = Some(format!("matches the screening rule `{}`", first.rule));
+            } else if in_conflict {
+                rows[index].note = Some("in conflict".to_owned());
             }
         }
     }
@@ -117,4 +138,25 @@ impl Memories {
         }
         warnings
     }
+}
+
+/// Returns the memories of a mount, with their places in a list.
+fn paths_in(mount: Mount, paths: &[&MemoryPath]) -> (Vec<usize>, Vec<RelativePath>) {
+    let inside = |(index, path): (usize, &&MemoryPath)| match path {
+        MemoryPath::Inside(of, relative) if *of == mount => Some((index, relative.clone())),
+        _ => None,
+    };
+    paths.iter().enumerate().filter_map(inside).unzip()
+}
+
+async fn heads_in_conflict(root: &Root, files: &[RelativePath]) -> Vec<bool> {
+    let stamps = root.stamps(files).await;
+    let versions: Vec<_> =
+        files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, (*stamp)?))).collect();
+    let mut heads = summaries(root, &versions).await.into_iter();
+    let in_conflict = stamps.iter().map(|stamp| {
+        let head = stamp.and_then(|_| heads.next().expect("each version is read").ok());
+        head.is_some_and(|head| head.in_conflict)
+    });
+    in_conflict.collect()
 }

@@ -9,7 +9,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use memory::change::{Actor, RootKey};
 use memory::command::view::{FROM_CHECKOUT, FolderRow, view_file, view_folder};
 use memory::command::{self, CommandError, Reply, ViewRange};
-use memory::document::Revision;
+use memory::document::{Revision, conflict_line};
 use memory::limits::{
     LISTED_PATHS_MAX, MEMORY_BYTES_MAX, UNREVIEWED_BYTES_MAX, VIEW_BYTES_MAX, VIEW_DEPTH,
 };
@@ -19,7 +19,7 @@ use state::{UsageRow, UseEvent};
 use crate::backend::{
     BackendError, Extent, FileKind, FileList, Freshness, READ_CALLS_AT_ONCE, Walk, WalkedFile,
 };
-use crate::cache::trim_partial_character;
+use crate::cache::{TextFindings, trim_partial_character};
 use crate::checks::{backend_refusal, kind_at, too_large_error, virtual_path};
 use crate::error::StoreError;
 use crate::memories::{
@@ -83,8 +83,9 @@ impl Memories {
         let warnings = self.warnings_for(root.mount, relative, text);
         if whole && !read.stat.recent && self.is_in_repository(root.mount) {
             // The review status below depends on them, too.
-            let (stamp, warnings) = (read.stat.stamp, warnings.clone().into());
-            root.cache().warnings.insert(relative, stamp, warnings);
+            let in_conflict = conflict_line(text).is_some();
+            let findings = TextFindings { warnings: warnings.clone().into(), in_conflict };
+            root.cache().findings.insert(relative, read.stat.stamp, findings);
         }
         if !warnings.is_empty() {
             shown = format!("{shown}\n{FROM_CHECKOUT}");

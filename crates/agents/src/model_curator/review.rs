@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use strum::VariantArray as _;
 
 use super::agent::{AgentError, ToolRefusal, Toolbox, json_quoted};
-use super::toolbox::has_secret;
+use super::toolbox::is_withheld;
 use crate::review::{
     FINDINGS_MAX, FindingSkipReason, FindingTarget, MessageRole, ReviewFinding, ReviewRequest,
     ReviewTrigger,
@@ -43,7 +43,7 @@ impl<'a> ReviewToolbox<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, request: &'a ReviewRequest, screen: &Screen) -> Self {
         let said: String = request.messages.iter().map(|message| message.text.as_str()).collect();
         let likely = rules::most_similar_memories(snapshot, &said, MEMORIES_MAX);
-        let likely = likely.into_iter().filter(|stored| !has_secret(screen, &stored.text));
+        let likely = likely.into_iter().filter(|stored| !is_withheld(screen, stored));
         let entries = likely
             .flat_map(|stored| stored.text.parsed().entries.iter().map(move |note| (stored, note)));
         let entries = entries.take(ENTRIES_MAX).enumerate();

@@ -115,9 +115,11 @@ impl ToolboxFile<'_> {
         self.current.as_deref() != self.original()
     }
 
-    /// Returns the text if it may be shown. A stored text with a secret is sent to no model.
+    /// Returns the text if it may be shown. A stored text with a secret or a merge conflict is sent to no model.
     fn visible_text(&self, screen: &Screen) -> Option<&str> {
-        let is_shown = self.is_changed() || (self.shows_existing && !self.has_secret(screen));
+        let has_conflict = || self.stored.is_some_and(StoredMemory::has_conflict);
+        let is_shown = self.is_changed()
+            || (self.shows_existing && !has_conflict() && !self.has_secret(screen));
         self.current.as_deref().filter(|_| is_shown)
     }
 
@@ -125,6 +127,11 @@ impl ToolboxFile<'_> {
         let is_one = || self.original().is_some_and(|text| has_secret(screen, text));
         *self.has_secret.get_or_init(is_one)
     }
+}
+
+/// Checks whether a memory is sent to no model: it has a secret, or a merge conflict that a person has to resolve.
+pub(crate) fn is_withheld(screen: &Screen, stored: &StoredMemory) -> bool {
+    stored.has_conflict() || has_secret(screen, &stored.text)
 }
 
 /// Checks whether screening finds a secret in a text.
@@ -439,13 +446,13 @@ impl<'a> MemoryToolbox<'a> {
         let file = self.files.get(&key);
         let is_hidden = file
             .is_some_and(|file| file.current.is_some() && file.visible_text(self.screen).is_none());
-        if is_hidden || self.reserved_paths.iter().any(is_below) {
-            return Err(ToolRefusal::new(format!("{path} is taken; choose another name")));
-        }
         if conflict_line(before).is_some() {
             return Err(ToolRefusal::new(format!(
                 "{path} has a merge conflict that a person has to resolve"
             )));
+        }
+        if is_hidden || self.reserved_paths.iter().any(is_below) {
+            return Err(ToolRefusal::new(format!("{path} is taken; choose another name")));
         }
         if file.is_none() {
             self.check_new_path(path)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use memory::cache::Cache;
 use memory::change::Trust;
-use memory::document::{self, conflict_line, replace_entry};
+use memory::document::{self, replace_entry};
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::proposal::{EntryChange, EntryReference, Proposal, ProposalKind};
 
@@ -52,7 +52,7 @@ pub fn dream(snapshot: &Snapshot) -> DreamReport {
     let conflicts: Vec<&MemoryPath> = snapshot
         .memories
         .iter()
-        .filter(|stored| conflict_line(&stored.text).is_some())
+        .filter(|stored| stored.has_conflict())
         .map(|stored| &stored.path)
         .collect();
     let conflicted: HashSet<&MemoryPath> = conflicts.iter().copied().collect();

@@ -224,8 +224,8 @@ fn change_entry(
 }
 
 /// Checks whether a review may change a memory directly.
-pub(super) const fn may_edit_directly(stored: &StoredMemory) -> bool {
-    stored.written_by_review && !stored.pinned
+pub(super) fn may_edit_directly(stored: &StoredMemory) -> bool {
+    stored.written_by_review && !stored.pinned && !stored.has_conflict()
 }
 
 /// Returns the proposal to replace or remove an entry.

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use memory::document::conflict_line;
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::text::{has_word, slice};
 
@@ -646,7 +645,7 @@ fn remove_selected(snapshot: &Snapshot, selection: ForgetSelection<'_>) -> Forge
             report.skipped_pinned.push(stored.path.clone());
             continue;
         }
-        if conflict_line(&stored.text).is_some() {
+        if stored.has_conflict() {
             conflicts.push(&stored.path);
             continue;
         }

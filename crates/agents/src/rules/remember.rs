@@ -348,10 +348,11 @@ impl<'a> RememberPlan<'a> {
     }
 
     /// Returns the memories that decisions may be based on. A memory by a review may yet be rejected, so it makes
-    /// no requested fact known.
+    /// no requested fact known. One side of a merge conflict may be rejected, too.
     fn visible_memories(&self) -> impl Iterator<Item = (usize, &StoredMemory)> {
         let is_seen = |stored: &StoredMemory| {
             !stored.is_unreviewed()
+                && !stored.has_conflict()
                 && (self.is_review || !stored.written_by_review)
                 && (!self.is_clean || self.created_paths.contains(&stored.path))
         };

@@ -65,6 +65,12 @@ impl EntryDates {
 }
 
 impl StoredMemory {
+    /// Checks whether it has a merge conflict, which a person has to resolve.
+    pub(crate) fn has_conflict(&self) -> bool {
+        let text = &self.text.0;
+        *text.has_conflict.get_or_init(|| document::conflict_line(&text.text).is_some())
+    }
+
     /// Checks whether the memory is unreviewed on this host: it came with a repository, or was written under the
     /// influence of such text. The curator neither edits it nor counts its facts as known.
     pub(crate) fn is_unreviewed(&self) -> bool {
@@ -119,6 +125,7 @@ impl Snapshot {
     pub(crate) fn may_edit(&self, stored: &StoredMemory) -> bool {
         !stored.pinned
             && !stored.is_unreviewed()
+            && !stored.has_conflict()
             && stored.path.mount().is_some_and(|mount| self.writable.contains(&mount))
     }
 }
@@ -133,6 +140,8 @@ struct ParsedTextInner {
     /// File name that the title was made with, and the tokens of the title.
     title: OnceLock<(Box<str>, Box<[TokenFingerprint]>)>,
     revision: OnceLock<Revision>,
+    /// Whether it has an unresolved merge conflict.
+    has_conflict: OnceLock<bool>,
 }
 
 impl From<&str> for ParsedText {
@@ -142,6 +151,7 @@ impl From<&str> for ParsedText {
             parsed: OnceLock::new(),
             title: OnceLock::new(),
             revision: OnceLock::new(),
+            has_conflict: OnceLock::new(),
         }))
     }
 }

@@ -310,14 +310,23 @@ async fn a_secret_is_neither_sent_to_a_model_nor_written_by_one() {
 #[tokio::test]
 async fn a_secret_in_a_memory_is_not_sent_to_a_model() {
     const SECRET: &str = "ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
+    let text = format!("---\ndescription: keys of the bees\n---\n\n- I keep bees\n- {SECRET}\n");
+    check_withheld(&text, &[SECRET, "keys of the bees"]).await;
+}
+
+#[tokio::test]
+async fn a_memory_with_a_merge_conflict_is_neither_sent_to_a_model_nor_changed() {
+    let text = "---\ndescription: keys of the bees\n---\n\n- I keep bees\n<<<<<<< HEAD\n- My keys are in \
+                hive 1\n=======\n- My keys are in hive 2\n>>>>>>> other\n";
+    check_withheld(text, &["in hive", "keys of the bees"]).await;
+}
+
+/// Checks that no task sends these words of a memory to the model, and that none changes the memory.
+async fn check_withheld(text: &str, words: &[&str]) {
     let (home, memories) = memories();
     let file = home.path().join("data/memory/keys.md");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(
-        &file,
-        format!("---\ndescription: keys of the bees\n---\n\n- I keep bees\n- {SECRET}\n"),
-    )
-    .unwrap();
+    fs::write(&file, text).unwrap();
     let at = "/memories/global/keys.md";
     let script = vec![
         ModelReply::Calls(vec![
@@ -343,8 +352,8 @@ async fn a_secret_in_a_memory_is_not_sent_to_a_model() {
         .chain(&dream_requests)
         .map(Value::to_string)
         .collect();
-    assert!(!sent.contains(SECRET) && !sent.contains("keys of the bees"), "{sent}");
-    assert!(fs::read_to_string(file).unwrap().contains(SECRET));
+    assert!(words.iter().all(|words| !sent.contains(words)), "{sent}");
+    assert_eq!(fs::read_to_string(file).unwrap(), text);
 }
 
 #[tokio::test]

@@ -275,6 +275,22 @@ fn a_memory_with_a_merge_conflict_is_skipped_and_named() {
 }
 
 #[test]
+fn a_fact_is_not_added_to_a_memory_with_a_merge_conflict() {
+    let resolved = "- The gate opens at eight\n- The gate key is in the office\n";
+    let conflict = format!(
+        "{resolved}\n<<<<<<< HEAD\n- The gate is green\n=======\n>>>>>>> main\n\n- The gate is old\n"
+    );
+    let fact = "The gate closes at nine";
+    let (done, files) = remember_text(&snapshot_of_texts(&[(PROJECT, &conflict)]), fact);
+    assert_eq!(files.get(PROJECT), Some(&conflict), "{done:?}");
+    assert!(files.values().any(|text| text.contains(fact)), "{files:?}");
+    // One side may be rejected yet, so its entry does not make a fact known.
+    let (_, files) =
+        remember_text(&snapshot_of_texts(&[(PROJECT, &conflict)]), "The gate is green");
+    assert_eq!(files.values().filter(|text| text.contains("gate is green")).count(), 2);
+}
+
+#[test]
 fn a_dream_changes_at_most_as_many_memories_as_a_person_can_review() {
     let texts: Vec<(String, String)> = (0..60)
         .map(|at| {

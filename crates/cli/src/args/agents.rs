@@ -1,6 +1,9 @@
 //! The grammar of the commands for agents: installation, hooks, and the servers on stdin and stdout.
 
-use clap::Args;
+use std::sync::LazyLock;
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
 
 use crate::install::agents::{AgentName, InstallScope};
 
@@ -12,6 +15,9 @@ use crate::install::agents::{AgentName, InstallScope};
 /// It also asks whether the agent may run Lukasa's tools without asking you, and whether to switch off the agent's own
 /// memory. `--yes` answers yes to both. Without a terminal, and without `--yes`, both stay as they are.
 /// Everything else in the files stays as it is, byte for byte. A file that cannot be parsed is not changed.
+///
+/// `git` sets up the clone of the current folder: git merges the memories of the project by entry then, and not by line.
+/// With `--scope project` the attributes are in `.gitattributes`, for everyone who works on the project.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -20,12 +26,13 @@ Examples:
   lukasa install qwen --dry-run              only shows the difference
   lukasa install codex --yes --no-permissions
   lukasa install codex --scope project       for all who work on this project
+  lukasa install git                         merges memories by entry in this clone
   lukasa install --print                     a configuration for other MCP clients
   lukasa uninstall claude-code               removes it again")]
 pub(crate) struct Install {
-    /// Agent to set up
+    /// Agent to set up, or git
     #[arg(value_name = "AGENT")]
-    pub(crate) agent: Option<AgentName>,
+    pub(crate) agent: Option<InstallTarget>,
 
     #[command(flatten)]
     pub(crate) installation: Installation,
@@ -36,6 +43,34 @@ pub(crate) struct Install {
     /// Print the configuration that most MCP clients read, and write nothing
     #[arg(long, conflicts_with_all = ["agent", "scope", "dry_run", "yes"])]
     pub(crate) print: bool,
+}
+
+/// A program to set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InstallTarget {
+    /// An agent.
+    Agent(AgentName),
+    /// git, which gets a merge driver.
+    Git,
+}
+
+/// All programs to set up, with git last.
+static TARGETS: LazyLock<Vec<InstallTarget>> = LazyLock::new(|| {
+    let agents = AgentName::value_variants().iter().copied().map(InstallTarget::Agent);
+    agents.chain([InstallTarget::Git]).collect()
+});
+
+impl ValueEnum for InstallTarget {
+    fn value_variants<'a>() -> &'a [Self] {
+        &TARGETS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Agent(agent) => agent.to_possible_value(),
+            Self::Git => Some(PossibleValue::new("git").help("git: merge driver of memories")),
+        }
+    }
 }
 
 /// The parts of an installation that are left out.
@@ -66,9 +101,9 @@ Examples:
   lukasa uninstall qwen --dry-run            only shows the difference
   lukasa uninstall codex --scope project")]
 pub(crate) struct Uninstall {
-    /// Agent to remove it from
+    /// Agent to remove it from, or git
     #[arg(value_name = "AGENT")]
-    pub(crate) agent: AgentName,
+    pub(crate) agent: InstallTarget,
 
     #[command(flatten)]
     pub(crate) installation: Installation,

@@ -78,6 +78,9 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
     if showing.hot.iter().any(|one| one.unreviewed) {
         app.output.note("memories without a review are left out; `lukasa accept` lists them");
     }
+    if showing.hot.iter().any(|one| one.in_conflict) {
+        app.output.note("memories with a merge conflict are left out; `lukasa doctor` lists them");
+    }
     Ok(Status::Done)
 }
 
@@ -152,6 +155,7 @@ fn hot_value(hot: &HotSetEntry) -> Value {
         "heat": hot.heat,
         "shown": hot.shown,
         "unreviewed": hot.unreviewed,
+        "in_conflict": hot.in_conflict,
     })
 }
 
@@ -197,12 +201,18 @@ fn reasons(
     }
     let all = costs(showing.segment.tokens(), showing.segment.text().len());
     text.line(format_args!("{}: {all}", look.paint(STRONG, "all")));
-    let unreviewed: Vec<_> = showing.hot.iter().filter(|one| one.unreviewed).collect();
-    if !showing.skipped.is_empty() || !unreviewed.is_empty() {
+    let kept_out = |one: &&HotSetEntry| one.unreviewed || one.in_conflict;
+    let kept_out: Vec<_> = showing.hot.iter().filter(kept_out).collect();
+    if !showing.skipped.is_empty() || !kept_out.is_empty() {
         text.line(format_args!("{}:", look.paint(WARN, "left out")));
-        for one in unreviewed {
+        for one in kept_out {
             let path = short_path(&one.path);
-            text.line(format_args!("  {path}: not reviewed; see `lukasa accept`"));
+            let why = if one.in_conflict {
+                "in conflict; see `lukasa doctor`"
+            } else {
+                "not reviewed; see `lukasa accept`"
+            };
+            text.line(format_args!("  {path}: {why}"));
         }
         for one in &showing.skipped {
             text.line(format_args!("{}", skipped_line(one, cwd)));
@@ -265,7 +275,11 @@ fn hot_table(hot: &[HotSetEntry], look: OutputStyle) -> String {
     let mark = |is: bool| if is { "*".to_owned() } else { String::new() };
     let row = |one: &HotSetEntry| {
         let heat = format!("{:.2}", one.heat);
-        let note = if one.unreviewed { "  (not reviewed)" } else { "" };
+        let note = match (one.in_conflict, one.unreviewed) {
+            (true, _) => "  (in conflict)",
+            (false, true) => "  (not reviewed)",
+            (false, false) => "",
+        };
         let path = format!("{}{note}", short_path(&one.path));
         vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, path]
     };
@@ -276,6 +290,10 @@ fn hot_line(hot: &HotSetEntry) -> String {
     let HotSetEntry { uses, heat, .. } = hot;
     let word = |is: bool, word: &'static str| if is { word } else { "" };
     let pinned = word(hot.pinned, "pinned");
-    let shown = if hot.unreviewed { "unreviewed" } else { word(hot.shown, "shown") };
+    let shown = match (hot.in_conflict, hot.unreviewed) {
+        (true, _) => "conflict",
+        (false, true) => "unreviewed",
+        (false, false) => word(hot.shown, "shown"),
+    };
     format!("{}\t{uses}\t{heat:.2}\t{pinned}\t{shown}\n", short_path(&hot.path))
 }

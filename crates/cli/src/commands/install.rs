@@ -12,7 +12,7 @@ use serde_json::json;
 use state::private_files::create_private_folder;
 
 use crate::app::{self, App};
-use crate::args::{Globals, Install, Installation, Uninstall};
+use crate::args::{Globals, Install, InstallTarget, Installation, Uninstall};
 use crate::commands::ask;
 use crate::exit::{Failure, Status};
 use crate::files::{self, Overwrite, ReadAccess, ReplaceError};
@@ -22,6 +22,8 @@ use crate::install::agents::{
 use crate::install::record::{FileRecord, InstallRecord, PriorText, digest};
 use crate::install::{self, ConfigError, Counts, EditedText};
 use crate::render::diff;
+
+mod git;
 
 /// The file of the state folder that holds the record of installations.
 const RECORD: &str = "installed.json";
@@ -45,12 +47,37 @@ enum InstallAction {
     Uninstall,
 }
 
-/// The changes to an agent's files, and the changes that the user declined.
+/// The changes to the files of an agent or of git, and the changes that the user declined.
 struct InstallPlan {
-    spec: InstallSpec,
+    /// The name of the product.
+    title: &'static str,
+    /// Its name on the command line.
+    word: String,
+    /// The next step for the user.
+    next: &'static str,
     action: InstallAction,
     changes: Vec<ConfigChange>,
     declined: Vec<String>,
+    /// The readers of new files.
+    readers: ReadAccess,
+}
+
+impl InstallPlan {
+    fn of_agent(
+        spec: &InstallSpec,
+        action: InstallAction,
+        changes: Vec<ConfigChange>,
+        declined: Vec<String>,
+    ) -> Self {
+        let agent = spec.agent.agent();
+        let readers = match spec.project {
+            // Settings of agents may hold keys.
+            None => ReadAccess::Owner,
+            Some(_) => ReadAccess::Default,
+        };
+        let (title, next, word) = (agent.title, agent.next, spec.agent.word());
+        Self { title, word, next, action, changes, declined, readers }
+    }
 }
 
 /// Sets up an agent, or lists the agents on this machine and offers to set them up.
@@ -61,22 +88,23 @@ pub(crate) async fn install(app: &App, args: &Install) -> Result<Status, Failure
         return Ok(Status::Done);
     }
     match args.agent {
-        Some(agent) => install_one(app, agent, args).await,
+        Some(InstallTarget::Git) => git::run(app, &args.installation, InstallAction::Install).await,
+        Some(InstallTarget::Agent(agent)) => install_one(app, agent, args).await,
         None => list_agents(app, args).await,
     }
 }
 
 /// Removes Lukasa from the settings of an agent.
 pub(crate) async fn uninstall(app: &App, args: &Uninstall) -> Result<Status, Failure> {
-    let wanted = install_spec(app, args.agent, args.installation.scope)?;
-    let wanted = InstallSpec { consent: Consent::ALL, ..wanted };
-    let changes = changes(&wanted, InstallAction::Uninstall)?;
-    let plan = InstallPlan {
-        spec: wanted,
-        action: InstallAction::Uninstall,
-        changes,
-        declined: Vec::new(),
+    let action = InstallAction::Uninstall;
+    let agent = match args.agent {
+        InstallTarget::Git => return git::run(app, &args.installation, action).await,
+        InstallTarget::Agent(agent) => agent,
     };
+    let wanted = install_spec(app, agent, args.installation.scope)?;
+    let wanted = InstallSpec { consent: Consent::ALL, ..wanted };
+    let changes = changes(&wanted, action)?;
+    let plan = InstallPlan::of_agent(&wanted, action, changes, Vec::new());
     execute(app, &plan, &args.installation).await
 }
 
@@ -122,8 +150,7 @@ async fn install_one(app: &App, agent: AgentName, args: &Install) -> Result<Stat
     }
     let left_out = ask_consent(app, &mut wanted, args).await?;
     let changes = changes(&wanted, InstallAction::Install)?;
-    let plan =
-        InstallPlan { spec: wanted, action: InstallAction::Install, changes, declined: left_out };
+    let plan = InstallPlan::of_agent(&wanted, InstallAction::Install, changes, left_out);
     execute(app, &plan, &args.installation).await
 }
 
@@ -192,7 +219,7 @@ async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<S
             app.output.warning(note);
         }
     }
-    let title = plan.spec.agent.agent().title;
+    let title = plan.title;
     let summary = summary(&changed);
     if changed.is_empty() {
         app.output.note(&match plan.action {
@@ -212,7 +239,7 @@ async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<S
         if plan.action == InstallAction::Install && plan.spec.project.is_none() {
             note_copy(app)?;
         }
-        write_all(plan, args.scope)?;
+        write_all(plan)?;
         app.output.note(&format!("{title}: changed {summary}"));
     }
     report(app, plan, args)
@@ -429,7 +456,6 @@ fn replace_failure(path: &Path, why: &ReplaceError) -> Failure {
     }
 }
 
-/// Writes the files. The record is written first, so that no file is changed without one.
 /// Copies this program if it is in a cache, and says so.
 fn note_copy(app: &App) -> Result<(), Failure> {
     if let Some(kept) = app::keep_program(&app.folders)? {
@@ -440,14 +466,15 @@ fn note_copy(app: &App) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_all(plan: &InstallPlan, scope: InstallScope) -> Result<(), Failure> {
+/// Writes the files. The record is written first, so that no file is changed without one.
+fn write_all(plan: &InstallPlan) -> Result<(), Failure> {
     let mut record = read_record()?;
     for change in plan.changes.iter().filter(|change| !change.diff.is_empty()) {
         if plan.action == InstallAction::Install {
             record.insert(file_record(change), change.before.as_deref());
             write_record(&record)?;
         }
-        write(change, scope)?;
+        write(change, plan.readers)?;
     }
     if plan.action == InstallAction::Uninstall {
         let records = plan.changes.iter().filter_map(|change| record.file_record(&change.path));
@@ -478,12 +505,7 @@ fn file_record(change: &ConfigChange) -> FileRecord {
     }
 }
 
-fn write(change: &ConfigChange, scope: InstallScope) -> Result<(), Failure> {
-    let readers = match scope {
-        // Settings of agents may hold keys.
-        InstallScope::User => ReadAccess::Owner,
-        InstallScope::Project => ReadAccess::Default,
-    };
+fn write(change: &ConfigChange, readers: ReadAccess) -> Result<(), Failure> {
     let (before, after) = (change.before.as_deref(), change.edited.text.as_deref());
     files::replace(&change.path, before, after, readers)
         .map_err(|why| replace_failure(&change.path, &why))
@@ -496,8 +518,7 @@ fn show_difference(app: &App, changes: &[ConfigChange]) -> Result<(), Failure> {
 
 fn report(app: &App, plan: &InstallPlan, args: &Installation) -> Result<Status, Failure> {
     let anything = plan.changes.iter().any(|change| !change.diff.is_empty());
-    let agent = plan.spec.agent;
-    let next = (plan.action == InstallAction::Install && anything).then(|| agent.agent().next);
+    let next = (plan.action == InstallAction::Install && anything).then_some(plan.next);
     if app.output.json {
         let files = plan.changes.iter().map(|change| {
             let does = match &change.edited.text {
@@ -522,8 +543,7 @@ fn report(app: &App, plan: &InstallPlan, args: &Installation) -> Result<Status, 
         app.output.note(&format!("left out: {what}"));
     }
     if !plan.declined.is_empty() {
-        let word = agent.word();
-        app.output.note(&format!("`lukasa install {word} --yes` includes it"));
+        app.output.note(&format!("`lukasa install {} --yes` includes it", plan.word));
     }
     if let Some(next) = next.filter(|_| !args.dry_run) {
         app.output.note(next);

@@ -26,8 +26,8 @@ use crate::task_client::TaskClient;
 /// The number of hints in text output, besides missing descriptions.
 const ADVICE_MAX: usize = 20;
 
-/// The number of memories without a description that are named.
-const MISSING_NAMED_MAX: usize = 10;
+/// The number of memories with the same finding that are named.
+const FINDING_PATHS_MAX: usize = 10;
 
 /// Shows the folders and sizes of memories.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
@@ -144,6 +144,12 @@ fn status_text(
         if let Some(line) = line {
             text.line(format_args!("{} {line}", heading(word, look)));
         }
+    }
+    let is_conflict = |finding: &&HealthFinding| finding.kind == HealthFindingKind::ConflictMarker;
+    let conflicts: Vec<_> = health.findings.iter().filter(is_conflict).map(subject).collect();
+    if !conflicts.is_empty() {
+        let conflicts = sanitize::line(&named(&conflicts)).into_owned();
+        text.line(format_args!("{} {}", heading("conflict", look), look.paint(WARN, &conflicts)));
     }
     if !health.findings.is_empty() {
         let count = counted(health.findings.len(), "finding", "findings");
@@ -291,6 +297,16 @@ fn drafts_text(drafts: &[Draft], now: Timestamp, look: OutputStyle) -> String {
     text.into_string()
 }
 
+/// Returns the first of these paths, and the number of the others.
+fn named(paths: &[String]) -> String {
+    let named =
+        paths.iter().take(FINDING_PATHS_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match paths.len().checked_sub(FINDING_PATHS_MAX) {
+        Some(more @ 1..) => format!("{named} and {more} more"),
+        _ => named,
+    }
+}
+
 /// Returns the hints. Memories without a description share one hint, since there may be hundreds.
 fn advice_text(advice: &[HealthFinding], look: OutputStyle) -> String {
     let mut text = TextBuffer::default();
@@ -311,12 +327,8 @@ fn advice_text(advice: &[HealthFinding], look: OutputStyle) -> String {
     if !missing.is_empty() {
         let kind = look.paint(WARN, HealthFindingKind::MissingDescription.as_str());
         let count = look.paint(MARK, &counted(missing.len(), "memory", "memories"));
-        let named =
-            missing.iter().take(MISSING_NAMED_MAX).map(|path| sanitize::line(path).into_owned());
-        let mut named = named.collect::<Vec<_>>().join(", ");
-        if let Some(more) = missing.len().checked_sub(MISSING_NAMED_MAX).filter(|more| *more > 0) {
-            named = format!("{named} and {more} more");
-        }
+        let named = named(&missing);
+        let named = sanitize::line(&named);
         let what = "without a description, a memory is listed with its first line";
         text.line(format_args!("{kind} {count}\n    {what}: {named}"));
     }

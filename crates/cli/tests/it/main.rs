@@ -27,6 +27,7 @@ mod embeddings;
 mod encoder;
 mod features;
 mod full_disk;
+mod git_merge;
 mod history;
 mod hooks;
 mod hostile;

@@ -324,7 +324,7 @@ impl LiveCorpus {
         (state.synced, state.version) = (current, version);
     }
 
-    /// Reads memories into an update. Unreadable ones and generated listings are skipped.
+    /// Reads memories into an update. Unreadable ones, generated listings and memories with a merge conflict are skipped.
     pub(super) async fn read_memories(
         &self,
         memories: &Memories,
@@ -335,7 +335,7 @@ impl LiveCorpus {
         let texts = memories.read_readable(&paths).await;
         for ((path, stamp), text) in new.iter().zip(texts) {
             match text {
-                Some(read) if !is_generated_index(path, &read.text) => {
+                Some(read) if is_recalled(path, &read.text) => {
                     let (revision, modified_at) = (read.revision, read.modified_at);
                     let text = OnceLock::from(Arc::from(read.text));
                     let read = CachedMemory { stamp: *stamp, revision, modified_at, text };
@@ -649,7 +649,9 @@ impl CorpusState {
     }
 }
 
-fn is_generated_index(path: &MemoryPath, text: &str) -> bool {
-    path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
-        && document::is_generated_list(text)
+/// Checks whether recall may find a memory. The sides of a merge conflict contradict each other, so a memory with one is
+/// found after it was resolved. A generated list repeats its memories.
+fn is_recalled(path: &MemoryPath, text: &str) -> bool {
+    let is_list = path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST);
+    !(is_list && document::is_generated_list(text)) && document::conflict_line(text).is_none()
 }

@@ -4,6 +4,7 @@
 //! A repeated entry is found by its normalized text below its heading. Which findings are reported, and their wording,
 //! is decided by the caller.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
@@ -11,6 +12,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use crate::document::frontmatter::{self, Frontmatter};
 use crate::document::single_line::visible_line;
 use crate::document::{body_start, entries};
+use crate::limits::MARKER_LENGTH_MIN;
 use crate::text::slice;
 
 /// The shortest text that counts as a repetition, in characters: `- none` below two headings is two facts.
@@ -47,32 +49,56 @@ pub fn statements(text: &str) -> Vec<Statement> {
 
 /// Returns the first line of an unresolved merge conflict, counted from 1. A conflict within one code block is an
 /// example and does not count.
+///
+/// The three markers of a conflict have the same length, at least that of git's.
 pub fn conflict_line(text: &str) -> Option<usize> {
-    let code = code_blocks(text);
-    let mut start = 0;
-    let mut lines = text.split_inclusive('\n').map(|line| {
-        start += line.len();
-        (start - line.len(), line.trim_end())
-    });
-    while let Some(conflict) = next_conflict(&mut lines) {
-        let is_example =
-            |block: &Range<usize>| block.contains(&conflict.start) && block.contains(&conflict.end);
-        if !code.iter().any(is_example) {
-            return Some(line_at(text, conflict.start));
-        }
+    let conflicts = conflicts(text);
+    if conflicts.is_empty() {
+        return None;
     }
-    None
+    let code = code_blocks(text);
+    let is_example = |conflict: &&Range<usize>| {
+        code.iter().any(|block| block.contains(&conflict.start) && block.contains(&conflict.end))
+    };
+    let conflict = conflicts.iter().find(|conflict| !is_example(conflict))?;
+    Some(line_at(text, conflict.start))
 }
 
-/// Returns the offsets of the first and the last marker of the next conflict.
-fn next_conflict<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Option<Range<usize>> {
-    let begins = |line: &str, mark: &str| {
-        line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    };
-    let (start, _) = lines.find(|(_, line)| begins(line, "<<<<<<<"))?;
-    lines.find(|(_, line)| begins(line, "======="))?;
-    let (end, _) = lines.find(|(_, line)| begins(line, ">>>>>>>"))?;
-    Some(start..end)
+/// Returns the offsets of the first and the last marker of each conflict.
+fn conflicts(text: &str) -> Vec<Range<usize>> {
+    let mut conflicts = Vec::new();
+    // By the length of the markers: the offset of the first one, and whether the second one was found.
+    let mut open: HashMap<usize, (usize, bool)> = HashMap::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let offset = start;
+        start += line.len();
+        let Some((mark, length)) = marker(line) else { continue };
+        match (mark, open.get(&length).copied()) {
+            ('<', None) => {
+                open.insert(length, (offset, false));
+            }
+            ('=', Some((first, false))) => {
+                open.insert(length, (first, true));
+            }
+            ('>', Some((first, true))) => {
+                open.remove(&length);
+                conflicts.push(first..offset);
+            }
+            _ => {}
+        }
+    }
+    conflicts
+}
+
+/// Returns the character and the length of a conflict marker.
+fn marker(line: &str) -> Option<(char, usize)> {
+    let mark = line.chars().next().filter(|mark| matches!(mark, '<' | '=' | '>'))?;
+    let rest = line.trim_start_matches(mark);
+    let length = line.len() - rest.len();
+    let is_marker =
+        length >= MARKER_LENGTH_MIN && (rest.trim_end().is_empty() || rest.starts_with(' '));
+    is_marker.then_some((mark, length))
 }
 
 /// Returns the ranges of the code blocks of a memory, in bytes.

@@ -156,7 +156,7 @@ fn lines_of(yaml: &str, fields: &[Field], index: usize) -> Option<Range<usize>> 
 }
 
 /// Splits a block before each line that begins a top-level field or a comment.
-fn chunks(yaml: &str) -> Vec<&str> {
+pub(super) fn chunks(yaml: &str) -> Vec<&str> {
     let mut chunks = Vec::new();
     let mut start = 0;
     let mut offset = 0;

@@ -37,7 +37,37 @@ pub fn entries(text: &str) -> Vec<Entry> {
     let body = slice(text, start..);
     let lines = BodyLines::new(body);
     let joined = join_explanations(&lines, with_unparsed_lines(&lines, blocks(&lines)));
-    joined.into_iter().filter_map(|piece| entry(&lines, &piece, start)).collect()
+    let pieces = joined.into_iter().filter(|piece| piece.kind != BlockKind::Divider);
+    pieces.filter_map(|piece| entry(&lines, &piece, start)).collect()
+}
+
+/// A part of the body: an entry, an empty bullet, a heading, or a thematic break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BodyPart {
+    /// The range in the file, in bytes: whole lines, with the last line ending.
+    pub(super) range: Range<usize>,
+    /// Whether it is a heading or a thematic break.
+    pub(super) is_divider: bool,
+    /// Whether it is an item of a list.
+    pub(super) is_item: bool,
+}
+
+/// Returns the parts of the body in order. Every line that is not blank is in exactly one of them.
+pub(super) fn body_parts(text: &str) -> Vec<BodyPart> {
+    let start = body_start(text);
+    let lines = BodyLines::new(slice(text, start..));
+    let joined = join_explanations(&lines, with_unparsed_lines(&lines, blocks(&lines)));
+    let parts = joined.into_iter().filter(|piece| !piece.lines.is_empty());
+    parts
+        .map(|piece| {
+            let bytes = lines.bytes(&piece.lines);
+            BodyPart {
+                range: bytes.start + start..bytes.end + start,
+                is_divider: piece.kind == BlockKind::Divider,
+                is_item: matches!(piece.kind, BlockKind::Item(_)),
+            }
+        })
+        .collect()
 }
 
 /// Removes an entry from its text; every other byte is kept.
@@ -191,7 +221,7 @@ fn with_unparsed_lines(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec
     all
 }
 
-/// Joins each entry with the paragraphs that explain it.
+/// Joins each entry with the paragraphs that explain it. Headings and thematic breaks stay as they are.
 fn join_explanations(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec<MarkdownBlock> {
     let mut pieces: Vec<MarkdownBlock> = Vec::new();
     let mut above = false;
@@ -202,6 +232,7 @@ fn join_explanations(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec<M
             BlockKind::Divider => {
                 above = false;
                 label_alone = false;
+                pieces.push(block);
                 continue;
             }
             BlockKind::Paragraph => after_label(lines.text(&block.lines)).is_some(),
@@ -245,7 +276,8 @@ fn entry(lines: &BodyLines<'_>, piece: &MarkdownBlock, start: usize) -> Option<E
     Some(Entry { range: bytes.start + start..bytes.end + start, first_line: first_line.to_owned() })
 }
 
-fn after_bullet(item: &str) -> &str {
+/// Returns an item without its bullet or number.
+pub(super) fn after_bullet(item: &str) -> &str {
     let rest = item.trim_start_matches(|c: char| c.is_ascii_digit());
     let markers: &[char] = if rest.len() == item.len() { &['-', '*', '+'] } else { &['.', ')'] };
     rest.strip_prefix(markers).unwrap_or(rest)

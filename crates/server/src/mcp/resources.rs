@@ -44,6 +44,9 @@ fn notices(
     unreviewed.get(path).and_then(|unreviewed| unreviewed.marker_lines())
 }
 
+/// The description of a memory with a merge conflict.
+const IN_CONFLICT: &str = "In conflict: a person has to resolve a merge in it.";
+
 /// Returns the page of memories that follows `cursor`, or the first.
 pub(super) async fn list(
     memories: &Memories,
@@ -59,11 +62,15 @@ pub(super) async fn list(
     let paths: Vec<_> = listed.iter().map(|memory| (&memory.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
     let paths: Vec<_> = listed.iter().map(|memory| &memory.path).collect();
-    for (memory, warnings) in listed.into_iter().zip(memories.read_warnings(&paths).await) {
+    let warnings = memories.read_warnings(&paths).await;
+    let in_conflict = memories.in_conflict(&paths).await;
+    for ((memory, warnings), in_conflict) in listed.into_iter().zip(warnings).zip(in_conflict) {
         resources.push(if !warnings.is_empty() {
             withheld_resource(memory, notice(&warnings))
         } else if let Some([notice, _]) = notices(&unreviewed, &memory.path) {
             withheld_resource(memory, notice.to_owned())
+        } else if in_conflict {
+            withheld_resource(memory, IN_CONFLICT.to_owned())
         } else {
             resource(memory)
         });
@@ -89,8 +96,8 @@ fn page<'l>(
     (listed, next)
 }
 
-/// Returns the resource of a memory that no person here reviewed, or that came with a repository and has screening
-/// findings. A notice replaces its title and description, because clients may show these to a model.
+/// Returns the resource of a memory that no person here reviewed, that has a merge conflict, or that came with a repository
+/// and has screening findings. A notice replaces its title and description, because clients may show these to a model.
 fn withheld_resource(memory: &MemoryEntry, notice: String) -> Resource {
     let mut resource = resource(memory);
     resource.title = None;
