@@ -84,6 +84,11 @@ pub(crate) fn declared(manifest: &str) -> anyhow::Result<Vec<FuzzTarget>> {
     Ok(manifest.bin)
 }
 
+/// Builds all targets. Cargo builds them in parallel when no name is passed.
+pub(crate) fn build(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
+    cargo::run(&mut cargo_fuzz(workspace, tools, "build"))
+}
+
 /// Divides the time among the targets and runs each.
 pub(crate) fn search(
     workspace: &CargoWorkspace,
@@ -91,10 +96,11 @@ pub(crate) fn search(
     targets: &[FuzzTarget],
     seconds: u64,
 ) -> anyhow::Result<()> {
-    // All are built before the first runs, so that the time is spent on searching. Cargo builds them in parallel
-    // when no name is passed.
-    let single = if let [target] = targets { Some(&target.name) } else { None };
-    cargo::run(cargo_fuzz(workspace, tools, "build").args(single))?;
+    // All are built before the first runs, so that the time is spent on searching.
+    match targets {
+        [target] => cargo::run(cargo_fuzz(workspace, tools, "build").arg(&target.name))?,
+        _ => build(workspace, tools)?,
+    }
     let each = (seconds / u64::try_from(targets.len().max(1))?).max(1);
     for target in targets {
         let name = &target.name;

@@ -1,7 +1,7 @@
 //! Runs all gates, one after the other: "the tests" of the README, which CI runs too.
 //!
 //! It installs the tools, stops at the first failure, and prints a table of the gates and their times. The two gates
-//! that search until their time is over run in parallel.
+//! that search until their time is over run in parallel, and so do two that build.
 
 use std::fmt::Write as _;
 use std::thread;
@@ -58,9 +58,11 @@ impl CheckStep {
 }
 
 /// All gates, the quick ones first.
-const STEPS: [CheckStep; 13] = [
+const STEPS: [CheckStep; 14] = [
     CheckStep::new("fmt", "the sources are formatted", fmt),
     CheckStep::new("tidy", "layers, import cycles, names, sizes, links, generated docs", tidy_step),
+    // Its files are in a folder of their own, and the last crates of the other build leave a processor idle.
+    CheckStep::new("fuzzers", "the fuzz targets build", fuzz::build).in_parallel(),
     CheckStep::new("clippy", "no lint warns", clippy),
     CheckStep::new("doc", "the API documentation builds without a warning", doc),
     CheckStep::new("deny", "licences and sources of dependencies", deny_step),
