@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::dist::build::Target;
+use crate::dist::build::Platform;
 use crate::tools::{self, Tools};
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, docs};
@@ -23,7 +23,7 @@ use crate::{cargo, docs};
 pub(crate) struct DistArgs {
     /// Platform of the program
     #[arg(long, value_name = "TRIPLE", default_value = "x86_64-unknown-linux-gnu")]
-    target: Target,
+    target: Platform,
     /// Pack this program and build none. It need not run on older systems, and the packages lack the lists of dependencies
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     program: Option<PathBuf>,
@@ -32,12 +32,12 @@ pub(crate) struct DistArgs {
     no_trial: bool,
 }
 
-/// What all packages of a release have in common.
+/// The version, the platform and the folders that all packages of a release share.
 #[derive(Debug)]
 struct Release {
     version: String,
     repository: String,
-    target: Target,
+    target: Platform,
     /// Seconds since 1970, which all files in the packages have: the time of the commit.
     time: String,
     /// The folder of the finished packages.
@@ -73,7 +73,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &DistArgs) -> anyhow::Result
 /// Packs the debug program and tries the packages: the gate. It takes no time to build for release.
 pub(crate) fn check(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     let debug = docs::build_program(workspace)?;
-    let release = Release::new(workspace, Target::LinuxX64)?;
+    let release = Release::new(workspace, Platform::LinuxX64)?;
     let program = release.work.join("lukasa");
     // Its debug information is many times the size of the program.
     cargo::run(Command::new("strip").arg("-o").arg(&program).arg(debug))?;
@@ -105,7 +105,7 @@ fn pack(
 }
 
 impl Release {
-    fn new(workspace: &CargoWorkspace, target: Target) -> anyhow::Result<Self> {
+    fn new(workspace: &CargoWorkspace, target: Platform) -> anyhow::Result<Self> {
         let manifest = fs::read_to_string(workspace.root.join("Cargo.toml"))?;
         let manifest: toml::Table = manifest.parse()?;
         let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));

@@ -22,7 +22,7 @@ pub(super) const GLIBC_OLDEST: (u32, u32) = (2, 17);
 
 /// A platform for which there are packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum Platform {
     LinuxX64,
     LinuxArm64,
     LinuxX64Musl,
@@ -32,40 +32,40 @@ pub(crate) enum Target {
 }
 
 /// The triple, the architecture of Debian, npm's name, and the tags of Python's wheels for each platform.
-const TARGETS: [(Target, &str, &str, &str, &str); 6] = [
+const TARGETS: [(Platform, &str, &str, &str, &str); 6] = [
     (
-        Target::LinuxX64,
+        Platform::LinuxX64,
         "x86_64-unknown-linux-gnu",
         "amd64",
         "linux-x64",
         "manylinux_2_17_x86_64.manylinux2014_x86_64",
     ),
     (
-        Target::LinuxArm64,
+        Platform::LinuxArm64,
         "aarch64-unknown-linux-gnu",
         "arm64",
         "linux-arm64",
         "manylinux_2_17_aarch64.manylinux2014_aarch64",
     ),
     (
-        Target::LinuxX64Musl,
+        Platform::LinuxX64Musl,
         "x86_64-unknown-linux-musl",
         "amd64",
         "linux-x64-musl",
         "musllinux_1_2_x86_64",
     ),
     (
-        Target::LinuxArm64Musl,
+        Platform::LinuxArm64Musl,
         "aarch64-unknown-linux-musl",
         "arm64",
         "linux-arm64-musl",
         "musllinux_1_2_aarch64",
     ),
-    (Target::MacX64, "x86_64-apple-darwin", "amd64", "darwin-x64", "macosx_11_0_x86_64"),
-    (Target::MacArm64, "aarch64-apple-darwin", "arm64", "darwin-arm64", "macosx_11_0_arm64"),
+    (Platform::MacX64, "x86_64-apple-darwin", "amd64", "darwin-x64", "macosx_11_0_x86_64"),
+    (Platform::MacArm64, "aarch64-apple-darwin", "arm64", "darwin-arm64", "macosx_11_0_arm64"),
 ];
 
-impl Target {
+impl Platform {
     fn row(self) -> (&'static str, &'static str, &'static str, &'static str) {
         let row = TARGETS.iter().find(|row| row.0 == self).expect("each platform has a row");
         (row.1, row.2, row.3, row.4)
@@ -110,13 +110,13 @@ pub(super) fn npm_names() -> impl Iterator<Item = &'static str> {
     TARGETS.iter().map(|row| row.3)
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.triple())
     }
 }
 
-impl FromStr for Target {
+impl FromStr for Platform {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -145,7 +145,8 @@ pub(super) fn program(
     build.env("RUSTFLAGS", path_prefixes(workspace)?.join(" "));
     build.env("SOURCE_DATE_EPOCH", &release.time);
     // The pages of an ARM machine may be larger than those of the machine that builds.
-    build.env("JEMALLOC_SYS_WITH_LG_PAGE", if target == Target::LinuxArm64 { "16" } else { "12" });
+    build
+        .env("JEMALLOC_SYS_WITH_LG_PAGE", if target == Platform::LinuxArm64 { "16" } else { "12" });
     cargo::run(&mut build)?;
     let program = workspace.target.join(target.triple()).join("release/lukasa");
     if target.has_glibc() {
@@ -155,7 +156,7 @@ pub(super) fn program(
 }
 
 /// Fails if the standard library of a platform is not installed.
-fn require_standard_library(target: Target) -> anyhow::Result<()> {
+fn require_standard_library(target: Platform) -> anyhow::Result<()> {
     let mut print = Command::new("rustc");
     let folder =
         cargo::output(print.args(["--print", "target-libdir", "--target", target.triple()]))?;
@@ -284,9 +285,9 @@ mod tests {
     #[test]
     fn each_platform_has_one_triple() {
         for (target, triple, ..) in TARGETS {
-            assert_eq!(triple.parse::<Target>().unwrap(), target);
+            assert_eq!(triple.parse::<Platform>().unwrap(), target);
             assert_eq!(target.to_string(), triple);
         }
-        "wasm32-wasip1".parse::<Target>().unwrap_err();
+        "wasm32-wasip1".parse::<Platform>().unwrap_err();
     }
 }

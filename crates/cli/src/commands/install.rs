@@ -60,6 +60,8 @@ struct InstallPlan {
     declined: Vec<String>,
     /// The readers of new files.
     readers: ReadAccess,
+    /// Whether the files name the program by its path.
+    names_program: bool,
 }
 
 impl InstallPlan {
@@ -76,7 +78,8 @@ impl InstallPlan {
             Some(_) => ReadAccess::Default,
         };
         let (title, next, word) = (agent.title, agent.next, spec.agent.word());
-        Self { title, word, next, action, changes, declined, readers }
+        let names_program = spec.project.is_none();
+        Self { title, word, next, action, changes, declined, readers, names_program }
     }
 }
 
@@ -236,7 +239,7 @@ async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<S
             app.output.note("nothing was written");
             return Ok(Status::Refused);
         }
-        if plan.action == InstallAction::Install && plan.spec.project.is_none() {
+        if plan.action == InstallAction::Install && plan.names_program {
             note_copy(app)?;
         }
         write_all(plan)?;

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::app::App;
 use crate::args::{Globals, Installation};
 use crate::commands::install::{
-    InstallAction, InstallPlan, change, execute, project_folder, read_record, this_program,
+    InstallAction, InstallPlan, change, execute, program_of, project_folder, read_record,
 };
 use crate::exit::{Failure, Status};
 use crate::files::ReadAccess;
@@ -28,7 +28,7 @@ pub(super) async fn run(
             .help("it merges the memories of the project, in `.lukasa/memory`"));
     }
     let clone = GitClone::new(&project_folder(app)?)?;
-    let program = ConfigPart::GitDriver { program: this_program()? };
+    let program = ConfigPart::GitDriver { program: program_of(app)? };
     let attributes = match args.scope {
         InstallScope::User => clone.folder.join("info/attributes"),
         InstallScope::Project => clone.checkout.join(".gitattributes"),
@@ -57,6 +57,7 @@ pub(super) async fn run(
         changes,
         declined: Vec::new(),
         readers: ReadAccess::Default,
+        names_program: true,
     };
     execute(app, &plan, args).await
 }
