@@ -219,7 +219,7 @@ pub(crate) enum Command {
     MergeDriver(MergeDriver),
     Demo(Demo),
     #[command(name = "self")]
-    SelfCommand(SelfArgs),
+    Itself(SelfArgs),
     Completions(Completions),
     Man(Man),
     /// Print a reference in Markdown

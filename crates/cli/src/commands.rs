@@ -115,7 +115,7 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         | Command::Hook(_)
         | Command::MergeDriver(_)
         | Command::Demo(_)
-        | Command::SelfCommand(_)
+        | Command::Itself(_)
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Reference(_) => None,
@@ -141,15 +141,21 @@ const fn uses_memories(command: &Command) -> bool {
     )
 }
 
+/// Fails if the feature of a command is off.
+fn check_feature(app: &App, command: &Command) -> Result<(), Failure> {
+    let Some(feature) = required_feature(command) else { return Ok(()) };
+    let features = app.engine.switches().for_workspace(&app.workspace());
+    if features.has(feature) {
+        Ok(())
+    } else {
+        Err(CommandError::FeatureDisabled { feature }.into())
+    }
+}
+
 /// Runs a command, if its feature is on.
 pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let draft = if let Command::Edit(args) = &command { args.draft.as_deref() } else { None };
-    if let Some(feature) = required_feature(&command) {
-        let features = app.engine.switches().for_workspace(&app.workspace());
-        if !features.has(feature) {
-            return Err(CommandError::FeatureDisabled { feature }.into());
-        }
-    }
+    check_feature(app, &command)?;
     if uses_memories(&command) {
         remote::offer_install(app).await?;
     }
@@ -207,7 +213,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Hook(args) => Ok(hooks::run(app.globals.clone(), args)),
         Command::MergeDriver(args) => merge_driver::run(&app.output, &args),
         Command::Demo(args) => demo::run(&app.output, &args).await,
-        Command::SelfCommand(args) => self_check::run(app, &args).await,
+        Command::Itself(args) => self_check::run(app, &args).await,
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&app.output, &args),
         Command::Reference(args) => reference::run(&app.output, &args),

@@ -125,7 +125,7 @@ pub use retriever::{
 pub use review::{ReviewSettings, TurnReport};
 pub use runner::{Job, LocalRunner, RunError, Runner, error_chain};
 pub use runs::{HistoryRun, RunPage, RunSource, runs};
-pub use segment::{ContextText, HotSetEntry, SegmentReport, ShownFile};
+pub use segment::{ContextText, HotSetEntry, HotSetExclusion, SegmentReport, ShownFile};
 pub use services::RunningServices;
 pub use sessions::{BadSessionId, BeginSessionError, Session, SessionId, SessionRegistry};
 pub use stage::{

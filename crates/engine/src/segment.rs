@@ -89,6 +89,15 @@ pub struct ShownFile {
     pub is_cut: bool,
 }
 
+/// A reason that keeps a memory out of the hot set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HotSetExclusion {
+    /// No person reviewed it here.
+    Unreviewed,
+    /// It has a merge conflict.
+    Conflict,
+}
+
 /// A memory considered for the hot set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotSetEntry {
@@ -102,10 +111,8 @@ pub struct HotSetEntry {
     pub heat: f64,
     /// Whether it is in the hot set.
     pub shown: bool,
-    /// Whether it is kept out because it was not reviewed here.
-    pub unreviewed: bool,
-    /// Whether it is kept out because it has a merge conflict.
-    pub in_conflict: bool,
+    /// The reason that it is kept out, whatever its use.
+    pub kept_out: Option<HotSetExclusion>,
     /// The revision shown, if the whole text is shown.
     pub full_revision: Option<Revision>,
 }
@@ -262,6 +269,11 @@ impl DisplayStatus {
         self.in_conflict || self.unreviewed.is_some_and(Unreviewed::is_never_hot)
     }
 
+    /// Returns the reason that it stays out of the hot set.
+    const fn exclusion(self) -> HotSetExclusion {
+        if self.in_conflict { HotSetExclusion::Conflict } else { HotSetExclusion::Unreviewed }
+    }
+
     fn mark(self) -> Option<Mark> {
         self.unreviewed.and_then(mark)
     }
@@ -394,8 +406,7 @@ async fn hot_set(
         uses: one.candidate.usage.uses,
         heat: one.heat,
         shown: whole.contains_key(&index),
-        unreviewed: kept_out.get(&index).is_some_and(|status| !status.in_conflict),
-        in_conflict: kept_out.get(&index).is_some_and(|status| status.in_conflict),
+        kept_out: kept_out.get(&index).map(|status| status.exclusion()),
         full_revision: whole.get(&index).copied().flatten(),
     });
     Ok((text, tried.collect()))

@@ -10,8 +10,8 @@ mod pending;
 use std::collections::BTreeSet;
 
 use engine::{
-    LastWrite, Memories, MemoryDetails, MemoryText, NextDream, RootHealth, TaskDetails, TaskResult,
-    TaskState,
+    HotSetExclusion, LastWrite, Memories, MemoryDetails, MemoryText, NextDream, RootHealth,
+    TaskDetails, TaskResult, TaskState,
 };
 use memory::change::{MemoryChange, Trust};
 use memory::clock::Timestamp;
@@ -107,14 +107,16 @@ fn why_hot(hot: &engine::HotSetEntry) -> String {
         uses => format!("used {uses} times"),
     };
     let reason = if hot.pinned { format!("Pinned, {uses}") } else { format!("Not pinned, {uses}") };
-    if hot.in_conflict {
-        return format!("{reason}. Left out, because it has a merge conflict.");
-    }
-    match (hot.shown, hot.unreviewed, hot.full_revision.is_some()) {
-        (_, true, _) => format!("{reason}. Left out, because no person here reviewed it."),
-        (true, _, true) => format!("{reason}."),
-        (true, _, false) => format!("{reason}. It is long, so only its beginning is shown."),
-        (false, ..) => format!("{reason}. There was no room left for it."),
+    match (hot.kept_out, hot.shown, hot.full_revision.is_some()) {
+        (Some(HotSetExclusion::Conflict), ..) => {
+            format!("{reason}. Left out, because it has a merge conflict.")
+        }
+        (Some(HotSetExclusion::Unreviewed), ..) => {
+            format!("{reason}. Left out, because no person here reviewed it.")
+        }
+        (None, true, true) => format!("{reason}."),
+        (None, true, false) => format!("{reason}. It is long, so only its beginning is shown."),
+        (None, false, _) => format!("{reason}. There was no room left for it."),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use engine::{
-    ContextPart, HotSetEntry, LoadSkipReason, PartKind, RecallBlock, RetrievedMemory, Segment,
-    SegmentReport, ShownFile, SkippedContextSource,
+    ContextPart, HotSetEntry, HotSetExclusion, LoadSkipReason, PartKind, RecallBlock,
+    RetrievedMemory, Segment, SegmentReport, ShownFile, SkippedContextSource,
 };
 use serde_json::{Value, json};
 
@@ -75,10 +75,10 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
     if showing.hot.is_empty() {
         app.output.note("no memory is pinned or used yet; `lukasa pin PATH` pins one");
     }
-    if showing.hot.iter().any(|one| one.unreviewed) {
+    if showing.hot.iter().any(|one| one.kept_out == Some(HotSetExclusion::Unreviewed)) {
         app.output.note("memories without a review are left out; `lukasa accept` lists them");
     }
-    if showing.hot.iter().any(|one| one.in_conflict) {
+    if showing.hot.iter().any(|one| one.kept_out == Some(HotSetExclusion::Conflict)) {
         app.output.note("memories with a merge conflict are left out; `lukasa doctor` lists them");
     }
     Ok(Status::Done)
@@ -154,8 +154,8 @@ fn hot_value(hot: &HotSetEntry) -> Value {
         "uses": hot.uses,
         "heat": hot.heat,
         "shown": hot.shown,
-        "unreviewed": hot.unreviewed,
-        "in_conflict": hot.in_conflict,
+        "unreviewed": hot.kept_out == Some(HotSetExclusion::Unreviewed),
+        "in_conflict": hot.kept_out == Some(HotSetExclusion::Conflict),
     })
 }
 
@@ -201,16 +201,15 @@ fn reasons(
     }
     let all = costs(showing.segment.tokens(), showing.segment.text().len());
     text.line(format_args!("{}: {all}", look.paint(STRONG, "all")));
-    let kept_out = |one: &&HotSetEntry| one.unreviewed || one.in_conflict;
-    let kept_out: Vec<_> = showing.hot.iter().filter(kept_out).collect();
+    let kept_out = showing.hot.iter().filter_map(|one| Some((one, one.kept_out?)));
+    let kept_out: Vec<_> = kept_out.collect();
     if !showing.skipped.is_empty() || !kept_out.is_empty() {
         text.line(format_args!("{}:", look.paint(WARN, "left out")));
-        for one in kept_out {
+        for (one, why) in kept_out {
             let path = short_path(&one.path);
-            let why = if one.in_conflict {
-                "in conflict; see `lukasa doctor`"
-            } else {
-                "not reviewed; see `lukasa accept`"
+            let why = match why {
+                HotSetExclusion::Conflict => "in conflict; see `lukasa doctor`",
+                HotSetExclusion::Unreviewed => "not reviewed; see `lukasa accept`",
             };
             text.line(format_args!("  {path}: {why}"));
         }
@@ -275,10 +274,10 @@ fn hot_table(hot: &[HotSetEntry], look: OutputStyle) -> String {
     let mark = |is: bool| if is { "*".to_owned() } else { String::new() };
     let row = |one: &HotSetEntry| {
         let heat = format!("{:.2}", one.heat);
-        let note = match (one.in_conflict, one.unreviewed) {
-            (true, _) => "  (in conflict)",
-            (false, true) => "  (not reviewed)",
-            (false, false) => "",
+        let note = match one.kept_out {
+            Some(HotSetExclusion::Conflict) => "  (in conflict)",
+            Some(HotSetExclusion::Unreviewed) => "  (not reviewed)",
+            None => "",
         };
         let path = format!("{}{note}", short_path(&one.path));
         vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, path]
@@ -290,10 +289,10 @@ fn hot_line(hot: &HotSetEntry) -> String {
     let HotSetEntry { uses, heat, .. } = hot;
     let word = |is: bool, word: &'static str| if is { word } else { "" };
     let pinned = word(hot.pinned, "pinned");
-    let shown = match (hot.in_conflict, hot.unreviewed) {
-        (true, _) => "conflict",
-        (false, true) => "unreviewed",
-        (false, false) => word(hot.shown, "shown"),
+    let shown = match hot.kept_out {
+        Some(HotSetExclusion::Conflict) => "conflict",
+        Some(HotSetExclusion::Unreviewed) => "unreviewed",
+        None => word(hot.shown, "shown"),
     };
     format!("{}\t{uses}\t{heat:.2}\t{pinned}\t{shown}\n", short_path(&hot.path))
 }

@@ -256,7 +256,12 @@ async fn a_memory_of_a_review_is_hot_only_after_a_person_accepted_it() {
     let files = world.engine.context_files(&world.workspace, Caller::person("test"));
     let showing = world.engine.segment(&memories, &files).await.unwrap();
     let [hot] = showing.hot.as_slice() else { panic!("{:?}", showing.hot) };
-    assert!(hot.pinned && !hot.shown && hot.unreviewed, "{hot:?}");
+    assert!(
+        hot.pinned
+            && !hot.shown
+            && hot.kept_out == Some(lukasa_engine::HotSetExclusion::Unreviewed),
+        "{hot:?}"
+    );
     assert!(showing.segment.text().contains(&at.to_string()), "it is in the index");
     let unreviewed = memories.unreviewed(&[(&at, None)]).await;
     assert_eq!(unreviewed.get(&at), Some(&Unreviewed::Background));

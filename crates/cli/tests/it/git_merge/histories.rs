@@ -1,6 +1,8 @@
 //! Random histories of two clones with real git: nothing that either side added is lost, whatever command brings the
 //! sides together.
 
+use std::fmt::Write as _;
+
 use super::*;
 
 /// The number of random histories of each way to bring two sides together.
@@ -120,16 +122,17 @@ impl Clones {
         panic!("{way:?} does not end: {}", ended.shown());
     }
 
-    fn texts(&self, folder: &Path) -> [String; 2] {
-        FILES.map(|file| fs::read_to_string(folder.join(file)).unwrap())
-    }
-
     /// Ends a history, whatever state it is in, and lets the next one begin with `main`.
     fn finish(&self) {
         commit(&self.place, &self.ours, &[]);
         git(&self.place, &self.ours, &["stash", "drop", "--quiet"]);
         self.git(&self.ours, &["checkout", "--quiet", "-B", "main"]);
     }
+}
+
+/// Returns the texts of a clone.
+fn texts(folder: &Path) -> [String; 2] {
+    FILES.map(|file| fs::read_to_string(folder.join(file)).unwrap())
 }
 
 /// Returns a fact that no other place has.
@@ -148,12 +151,13 @@ fn fact(random: &mut Random) -> String {
 fn new_text(random: &mut Random) -> String {
     let mut text = String::new();
     if random.one_in(2) {
-        text.push_str(&format!("---\nname: n{}\ntype: project\n---\n\n", random.below(1_000_000)));
+        let name = random.below(1_000_000);
+        writeln!(text, "---\nname: n{name}\ntype: project\n---\n").unwrap();
     }
-    for section in 0..1 + random.below(3) {
-        text.push_str(&format!("## Section {section}\n\n"));
+    for section in 0..=random.below(3) {
+        writeln!(text, "## Section {section}\n").unwrap();
         for _ in 0..random.below(5) {
-            text.push_str(&format!("{}\n", fact(random)));
+            writeln!(text, "{}", fact(random)).unwrap();
         }
         text.push('\n');
     }
@@ -168,7 +172,6 @@ fn edited(text: &str, random: &mut Random) -> String {
     let headings: Vec<usize> =
         (0..lines.len()).filter(|&line| lines[line].starts_with("## ")).collect();
     match random.below(8) {
-        0 | 1 => lines.push(fact(random)),
         2 if !headings.is_empty() => {
             let below = *random.pick(&headings);
             lines.splice(below + 1..=below, [String::new(), fact(random)]);
@@ -176,7 +179,7 @@ fn edited(text: &str, random: &mut Random) -> String {
         3 if !bullets.is_empty() => drop(lines.remove(*random.pick(&bullets))),
         4 | 5 if !bullets.is_empty() => {
             let line = *random.pick(&bullets);
-            lines[line].push_str(&format!(" and {}", random.below(1_000_000)));
+            write!(lines[line], " and {}", random.below(1_000_000)).unwrap();
         }
         6 => lines.extend([format!("\n## New {}\n", random.below(1_000)), fact(random)]),
         7 if lines.first().is_some_and(|line| line == "---") => {
@@ -208,9 +211,9 @@ fn check_way(way: Way) -> u64 {
         let base = clones.begin(&mut random);
         clones.edit(&clones.ours, &mut random);
         clones.edit(&clones.theirs, &mut random);
-        let (ours, theirs) = (clones.texts(&clones.ours), clones.texts(&clones.theirs));
+        let (ours, theirs) = (texts(&clones.ours), texts(&clones.theirs));
         let had_conflict = clones.join(way);
-        let joined = clones.texts(&clones.ours);
+        let joined = texts(&clones.ours);
         for file in 0..FILES.len() {
             let what = format!("{way:?}, seed {seed}");
             check_nothing_lost(&base[file], [&ours[file], &theirs[file]], &joined[file], &what);
@@ -261,7 +264,7 @@ fn both_directions_give_the_same_lines_and_a_second_merge_changes_nothing() {
         let back = git(&clones.place, &clones.theirs, &["merge", "--no-edit", "ours"]);
         assert_eq!(back.status != 0, had_conflict, "seed {seed}: {}", back.shown());
         if !had_conflict {
-            let (joined, back) = (clones.texts(&clones.ours), clones.texts(&clones.theirs));
+            let (joined, back) = (texts(&clones.ours), texts(&clones.theirs));
             for (joined, back) in joined.iter().zip(&back) {
                 assert_eq!(lines(joined.as_bytes()), lines(back.as_bytes()), "seed {seed}");
             }
@@ -271,7 +274,7 @@ fn both_directions_give_the_same_lines_and_a_second_merge_changes_nothing() {
             let again = ["commit-tree", tree, "-p", base.trim(), "-m", "again"];
             let again = clones.git(&clones.ours, &again);
             clones.git(&clones.ours, &["cherry-pick", "--no-commit", again.trim()]);
-            let picked = clones.texts(&clones.ours);
+            let picked = texts(&clones.ours);
             for (joined, picked) in joined.iter().zip(&picked) {
                 assert_eq!(lines(joined.as_bytes()), lines(picked.as_bytes()), "seed {seed}");
             }
