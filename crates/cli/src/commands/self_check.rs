@@ -63,7 +63,13 @@ async fn running_daemon(app: &App) -> Result<String, String> {
     let Some(daemon) = daemon::find(&app.folders.state) else {
         return Ok("none is running".to_owned());
     };
-    let client = daemon.client().map_err(message)?;
+    let client = match daemon.client() {
+        Ok(client) => client,
+        // Its token came from an environment that this command does not have.
+        Err(failure) => {
+            return Ok(format!("process {} was not asked: {}", daemon.pid, message(failure)));
+        }
+    };
     match client.capabilities().await {
         Ok(found) if found.lukasa_version == VERSION => Ok(format!("fits, process {}", daemon.pid)),
         Ok(found) => Err(format!(

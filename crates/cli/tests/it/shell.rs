@@ -78,6 +78,7 @@ fn the_help_lists_the_commands() {
       remote       Prepare other machines whose projects are used over SSH
       hook         Handle a hook event of an agent
       demo         Run a guided demo in a temporary home
+      self         Check this program
       completions  Print the completion script of a shell
       man          Print the manual page, or write all of them to a folder
       help         Print this message or the help of the given subcommand(s)
@@ -136,7 +137,7 @@ fn without_a_command_first_steps_are_shown() {
       History     log  show  diff  undo
       Care        status  features  models  runs  doctor  import  export  migrate  workspace
       Serve       ui  mcp  acp  serve  service  token  events
-      Set up      install  uninstall  encoder  remote  hook  demo  completions  man  help
+      Set up      install  uninstall  encoder  remote  hook  demo  self  completions  man  help
 
     `lukasa help` describes each command, `lukasa help COMMAND` shows examples.
     ");

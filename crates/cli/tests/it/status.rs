@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, TOKEN};
 use crate::mcp_clients::tool;
 use crate::sandbox::{Sandbox, pretty};
 
@@ -253,6 +253,9 @@ fn a_database_of_a_later_version_does_not_fit_and_stays() {
     assert_eq!(checked["parts"][1]["fits"], true, "{checked}");
     let daemon = Daemon::start(&place);
     let checked = place.run_ok(&["self", "check"]);
+    assert!(checked.contains("was not asked"), "{checked}");
+    let mut command = place.lukasa(&["self", "check"]);
+    let checked = place.run_command(command.env("LUKASA_TOKEN", TOKEN)).stdout;
     assert!(checked.contains(&format!("daemon    fits, process {}", daemon.id())), "{checked}");
     drop(daemon);
     let later = "import sqlite3, sys
