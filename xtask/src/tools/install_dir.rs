@@ -84,7 +84,11 @@ impl InstallDir {
             eprintln!("tools: building it from source, because there is no wheel for this machine");
             let mut build = cargo::command();
             build.args(["install", "--locked", "--version", tool.version, "--root"]);
-            cargo::run(build.arg(&set.folder).arg(tool.name))
+            build.arg(&set.folder).args(["--features", tool.features]);
+            cargo::run(build.arg(tool.name))?;
+            let program = set.folder.join("bin").join(tool.name);
+            anyhow::ensure!(program.exists(), "{} was not built", program.display());
+            Ok(())
         })?;
         Ok(set.folder.join("bin"))
     }
