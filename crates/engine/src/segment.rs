@@ -329,10 +329,8 @@ async fn display_statuses(
     let unreviewed = memories.unreviewed(texts).await;
     let mut statuses = HashMap::new();
     let paths: Vec<_> = texts.iter().map(|(path, _)| *path).collect();
-    let warnings = memories.read_warnings(&paths).await;
-    let in_conflict = memories.in_conflict(&paths).await;
-    for ((path, warnings), in_conflict) in paths.iter().zip(warnings).zip(in_conflict) {
-        let is_flagged = !warnings.is_empty();
+    for (path, findings) in paths.iter().zip(memories.text_findings(&paths).await) {
+        let (is_flagged, in_conflict) = (!findings.warnings.is_empty(), findings.in_conflict);
         let unreviewed = unreviewed.get(*path).copied();
         if is_flagged || in_conflict || unreviewed.is_some() {
             let status = DisplayStatus { is_flagged, in_conflict, unreviewed };

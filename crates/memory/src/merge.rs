@@ -1,8 +1,8 @@
 //! Merges two versions of a memory that began as one: by entry and by field, not by line.
 //!
-//! What either side added stays, and what both added stays once. A deletion holds unless the other side edited the same
-//! entry. Only two different edits of one entry, or two values of one field, are a conflict. It is marked as git marks
-//! conflicts. The module is pure: [`merge`] maps three texts to one.
+//! The result has the additions of both sides. An addition that both sides made is in it once. A deletion holds unless
+//! the other side edited the same entry. Only two different edits of one entry, or two values of one field, are a
+//! conflict. It is marked as git marks conflicts. The module is pure: [`merge`] maps three texts to one.
 //!
 //! A result is checked before it is returned: it reads back as the units that were meant, and has every line that a side
 //! added. If it does not, [`MergeError`] says so, and the caller merges by line instead.
@@ -143,9 +143,9 @@ enum UnitContent<'m, 'a> {
 #[derive(Clone, Copy)]
 struct Piece<'m>(Side, &'m str);
 
-/// Returns what only one side changed; ours if both did.
-fn three_way<T: Copy + PartialEq>(base: T, ours: T, theirs: T) -> (Side, T) {
-    if ours == base { (Side::Theirs, theirs) } else { (Side::Ours, ours) }
+/// Returns what only one side changed; ours if both did, or if there is no base.
+fn three_way<T: Copy + PartialEq>(base: Option<T>, ours: T, theirs: T) -> (Side, T) {
+    if base == Some(ours) { (Side::Theirs, theirs) } else { (Side::Ours, ours) }
 }
 
 impl<'m, 'a> MergedUnit<'m, 'a> {
@@ -169,9 +169,9 @@ impl<'m, 'a> MergedUnit<'m, 'a> {
                     (true, false) => Piece(Side::Ours, ours.gap),
                     (false, true) => Piece(Side::Theirs, theirs.gap),
                     (true, true) | (false, false) => {
-                        let base = base.map(|unit| unit.gap);
-                        let (side, gap) = three_way(base, Some(ours.gap), Some(theirs.gap));
-                        Piece(side, gap.unwrap_or_default())
+                        let (side, gap) =
+                            three_way(base.map(|unit| unit.gap), ours.gap, theirs.gap);
+                        Piece(side, gap)
                     }
                 };
                 (UnitContent::of_both(base, ours, theirs), gap)
@@ -208,7 +208,7 @@ impl<'m, 'a> UnitContent<'m, 'a> {
             (false, true) => Self::One(Side::Theirs, theirs),
             (true, true) | (false, false) => {
                 let text = |unit: &Unit<'a>| unit.text;
-                match three_way(base.map(text), Some(ours.text), Some(theirs.text)).0 {
+                match three_way(base.map(text), ours.text, theirs.text).0 {
                     Side::Theirs => Self::One(Side::Theirs, theirs),
                     Side::Ours => Self::One(Side::Ours, ours),
                 }
@@ -231,7 +231,7 @@ impl<'m, 'a> Merge<'m, 'a> {
             sides,
             front: merged(front, &plan_fields(front[0], front[1], front[2])),
             body: merged(body, &plan_body(body[0], body[1], body[2])),
-            line_end: three_way(base.line_end, ours.line_end, theirs.line_end).1,
+            line_end: three_way(Some(base.line_end), ours.line_end, theirs.line_end).1,
         }
     }
 
@@ -241,7 +241,8 @@ impl<'m, 'a> Merge<'m, 'a> {
 
     fn render(&self, resolution: &Resolution<'_>, spacing: Spacing) -> String {
         let [base, ours, theirs] = self.sides;
-        let mark = three_way(base.byte_order_mark, ours.byte_order_mark, theirs.byte_order_mark).1;
+        let mark =
+            three_way(Some(base.byte_order_mark), ours.byte_order_mark, theirs.byte_order_mark).1;
         let mut output = Output {
             text: mark.to_owned(),
             line_end: self.line_end,
@@ -260,14 +261,14 @@ impl<'m, 'a> Merge<'m, 'a> {
             self.render_unit(&mut output, &gap, unit, resolution);
             above = Some(unit);
         }
-        let tail = three_way(base.tail, ours.tail, theirs.tail);
+        let tail = three_way(Some(base.tail), ours.tail, theirs.tail);
         output.finish(&self.converted(Piece(tail.0, tail.1)))
     }
 
     fn render_front(&self, output: &mut Output, resolution: &Resolution<'_>) {
         let [base, ours, theirs] = self.sides;
         let has_front =
-            three_way(base.front.is_some(), ours.front.is_some(), theirs.front.is_some());
+            three_way(Some(base.front.is_some()), ours.front.is_some(), theirs.front.is_some());
         if self.front.is_empty() && !has_front.1 {
             return;
         }
@@ -292,17 +293,16 @@ impl<'m, 'a> Merge<'m, 'a> {
     }
 
     /// Returns a part of the frontmatter of the side that changed it, or of the only side that has one.
-    fn chosen_front<T: Copy + Default + PartialEq>(
-        &self,
-        get: impl Fn(&FrontParts<'a>) -> T,
-    ) -> (Side, T) {
+    fn chosen_front<T: Copy + PartialEq>(&self, get: impl Fn(&FrontParts<'a>) -> T) -> (Side, T) {
         let [base, ours, theirs] = self.sides.each_ref().map(|side| side.front.as_ref().map(&get));
-        let (side, part) = match (ours, theirs) {
-            (Some(ours), Some(theirs)) => three_way(base, Some(ours), Some(theirs)),
-            (Some(ours), None) => (Side::Ours, Some(ours)),
-            (None, theirs) => (Side::Theirs, theirs),
-        };
-        (side, part.unwrap_or_default())
+        match (ours, theirs) {
+            (Some(ours), Some(theirs)) => three_way(base, ours, theirs),
+            (Some(ours), None) => (Side::Ours, ours),
+            (None, theirs) => {
+                let theirs = theirs.expect("frontmatter is rendered because a side has it");
+                (Side::Theirs, theirs)
+            }
+        }
     }
 
     fn render_unit(

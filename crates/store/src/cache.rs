@@ -97,12 +97,13 @@ pub(crate) fn trim_partial_character(bytes: &[u8], whole: bool) -> &[u8] {
     }
 }
 
-/// The findings in a whole text, which its header may not show.
-#[derive(Clone, Debug)]
-pub(crate) struct TextFindings {
-    pub(crate) warnings: Arc<[Warning]>,
+/// The findings in the text of a memory.
+#[derive(Clone, Debug, Default)]
+pub struct TextFindings {
+    /// The screening rules that it violates, each once.
+    pub warnings: Arc<[Warning]>,
     /// Whether it has an unresolved merge conflict.
-    pub(crate) in_conflict: bool,
+    pub in_conflict: bool,
 }
 
 /// The cached facts about one root.

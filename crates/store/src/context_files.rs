@@ -29,14 +29,13 @@ use memory::feature::{Feature, Features};
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Screen, TextAuthor, UnknownRule, rule_or_family};
+use state::StateError;
 
 pub use self::load::{
     ContextFileSet, LoadScope, RemoteProjectFiles, SkippedContextSource, SourceOrigin,
 };
 pub use self::read::{ContextCache, LoadSkipReason};
 pub use self::trust::{TrustError, TrustedFolders};
-use state::StateError;
-
 use crate::backend::BackendError;
 use crate::binding::{BaseFolders, Checkout};
 use crate::caller::Caller;

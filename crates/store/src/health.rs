@@ -581,8 +581,8 @@ async fn conflicted(memories: &Memories, root: &Root, files: &[WalkedFile]) -> H
     let paths = files.iter().filter(is_memory);
     let paths: Vec<_> =
         paths.filter_map(|file| virtual_path(root.mount, file.path.clone()).ok()).collect();
-    let found = memories.in_conflict(&paths.iter().collect::<Vec<_>>()).await;
-    let found = paths.iter().zip(found).filter(|(_, in_conflict)| *in_conflict);
+    let found = memories.text_findings(&paths.iter().collect::<Vec<_>>()).await;
+    let found = paths.iter().zip(found).filter(|(_, findings)| findings.in_conflict);
     found.map(|(path, _)| path.to_string()).collect()
 }
 

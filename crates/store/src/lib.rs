@@ -80,6 +80,7 @@ pub use binding::{
     BaseFolders, Binding, BindingRequest, Checkout, InvalidWorkspaceId, ProjectFolder, ProjectRoot,
     WorkspaceChoice, WorkspaceId, folder_slug, resolve_links as real_path,
 };
+pub use cache::TextFindings;
 pub use cache_dir::{CacheDir, CacheDirLimits};
 pub use caller::{CallContext, Caller, OutsideReadFlag, Precondition};
 pub use commit::TextOrigin;

@@ -22,39 +22,40 @@ impl Memories {
     /// Returns the warnings about names and texts of memories, in their order, with each rule once. A memory
     /// outside of a checkout has none. A memory that cannot be read is screened by its name alone.
     pub async fn read_warnings(&self, paths: &[&MemoryPath]) -> Vec<Arc<[Warning]>> {
-        let mut all_warnings = vec![Arc::default(); paths.len()];
-        for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
-            let Ok(root) = &bound.root else { continue };
-            let (indexes, files) = paths_in(bound.mount, paths);
-            let findings = self.text_findings(root, &files).await;
-            for (index, findings) in indexes.into_iter().zip(findings) {
-                all_warnings[index] = findings.warnings;
-            }
-        }
-        all_warnings
+        let findings = self.findings_in(paths, |bound| bound.in_checkout).await;
+        findings.into_iter().map(|findings| findings.warnings).collect()
     }
 
-    /// Checks which memories have an unresolved merge conflict, in their order. In a checkout, where git merges, whole
-    /// texts are checked; elsewhere only the beginning is.
-    pub async fn in_conflict(&self, paths: &[&MemoryPath]) -> Vec<bool> {
-        let mut all = vec![false; paths.len()];
-        for bound in &self.mounts {
+    /// Returns what is to be said about memories before they are shown, in their order: the warnings, as in
+    /// [`read_warnings`](Self::read_warnings), and whether there is an unresolved merge conflict. In a checkout, where git merges,
+    /// whole texts are checked for one; elsewhere only the beginning is.
+    pub async fn text_findings(&self, paths: &[&MemoryPath]) -> Vec<TextFindings> {
+        self.findings_in(paths, |_| true).await
+    }
+
+    /// Examines the memories of some mounts. The others have no findings.
+    async fn findings_in(
+        &self,
+        paths: &[&MemoryPath],
+        is_examined: impl Fn(&BoundMount) -> bool,
+    ) -> Vec<TextFindings> {
+        let mut all = vec![TextFindings::default(); paths.len()];
+        for bound in self.mounts.iter().filter(|bound| is_examined(bound)) {
             let Ok(root) = &bound.root else { continue };
             let (indexes, files) = paths_in(bound.mount, paths);
-            let found: Vec<bool> = if bound.in_checkout {
-                let findings = self.text_findings(root, &files).await;
-                findings.iter().map(|findings| findings.in_conflict).collect()
+            let found = if bound.in_checkout {
+                self.examine_texts(root, &files).await
             } else {
-                heads_in_conflict(root, &files).await
+                examine_heads(root, &files).await
             };
-            for (index, in_conflict) in indexes.into_iter().zip(found) {
-                all[index] = in_conflict;
+            for (index, findings) in indexes.into_iter().zip(found) {
+                all[index] = findings;
             }
         }
         all
     }
 
-    async fn text_findings(&self, root: &Root, files: &[RelativePath]) -> Vec<TextFindings> {
+    async fn examine_texts(&self, root: &Root, files: &[RelativePath]) -> Vec<TextFindings> {
         let stamps = root.stamps(files).await;
         let versions =
             files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, (*stamp)?)));
@@ -104,12 +105,10 @@ impl Memories {
             })
             .unzip();
         let paths: Vec<_> = paths.iter().collect();
-        let warnings = self.read_warnings(&paths).await;
-        let in_conflict = self.in_conflict(&paths).await;
-        for ((index, warnings), in_conflict) in indexes.into_iter().zip(warnings).zip(in_conflict) {
-            if let Some(first) = warnings.first() {
+        for (index, findings) in indexes.into_iter().zip(self.text_findings(&paths).await) {
+            if let Some(first) = findings.warnings.first() {
                 rows[index].note = Some(format!("matches the screening rule `{}`", first.rule));
-            } else if in_conflict {
+            } else if findings.in_conflict {
                 rows[index].note = Some("in conflict".to_owned());
             }
         }
@@ -149,14 +148,15 @@ fn paths_in(mount: Mount, paths: &[&MemoryPath]) -> (Vec<usize>, Vec<RelativePat
     paths.iter().enumerate().filter_map(inside).unzip()
 }
 
-async fn heads_in_conflict(root: &Root, files: &[RelativePath]) -> Vec<bool> {
+async fn examine_heads(root: &Root, files: &[RelativePath]) -> Vec<TextFindings> {
     let stamps = root.stamps(files).await;
     let versions: Vec<_> =
         files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, (*stamp)?))).collect();
     let mut heads = summaries(root, &versions).await.into_iter();
-    let in_conflict = stamps.iter().map(|stamp| {
+    let findings = stamps.iter().map(|stamp| {
         let head = stamp.and_then(|_| heads.next().expect("each version is read").ok());
-        head.is_some_and(|head| head.in_conflict)
+        let in_conflict = head.is_some_and(|head| head.in_conflict);
+        TextFindings { in_conflict, ..TextFindings::default() }
     });
-    in_conflict.collect()
+    findings.collect()
 }

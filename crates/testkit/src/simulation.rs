@@ -277,6 +277,38 @@ pub async fn execute(agent: &Memories, act: &SimAct, model: &SimFiles) -> Result
     Ok(matches!(agent.apply(command, &CallContext::default()).await?, Reply::Done { .. }))
 }
 
+/// Executes an act that nothing disturbs. Fails unless its result is that of the model, and updates the model and the state
+/// before the newest change (`None` if it is not known). Returns whether the act succeeded.
+pub async fn run_undisturbed(
+    agent: &Memories,
+    act: &SimAct,
+    model: &mut SimFiles,
+    last: &mut Option<SimFiles>,
+) -> bool {
+    let effect = act.effect(model, last.as_ref());
+    let done = execute(agent, act, model).await.unwrap();
+    // The model has no empty folders, which can be deleted and renamed like any other.
+    let agrees = done == effect.is_some() || act.is_about_a_folder() && effect.is_none();
+    assert!(agrees, "{act:?} done: {done}, expected {effect:?}");
+    match effect {
+        Some(after) => *last = Some(std::mem::replace(model, after)),
+        None if done => *last = None,
+        None => {}
+    }
+    done
+}
+
+/// Writes in each scope, and takes that back. So the writes that a dead process left are recovered.
+pub async fn write_in_each_scope(agent: &Memories, model: &SimFiles) {
+    for scope in ["global", "project"] {
+        let name = format!("{scope}/meanwhile.md");
+        let made = SimAct::Create { name: name.clone(), text: "meanwhile\n".to_owned() };
+        for act in [made, SimAct::Delete { name }] {
+            assert!(execute(agent, &act, model).await.unwrap(), "{act:?}");
+        }
+    }
+}
+
 /// Returns the command of an agent for an act of its own.
 fn command(act: &SimAct) -> MemoryCommand {
     match act.clone() {

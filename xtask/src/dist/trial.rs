@@ -13,7 +13,7 @@ use anyhow::Context;
 use crate::cargo;
 use crate::dist::Release;
 use crate::dist::packages::Package;
-use crate::tools::Tools;
+use crate::tools::{Tools, system};
 
 /// The fact that each trial remembers, and the question that it is recalled by.
 const FACT: &str = "The berth of the boat Merle is number seven.";
@@ -161,8 +161,7 @@ impl EmptyHome {
 /// Returns `unshare` with these further namespaces. A user who is not root gets one of users, too.
 fn isolated(namespaces: &[&str]) -> Command {
     let mut unshare = Command::new("unshare");
-    let is_root = cargo::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    if !is_root {
+    if !system::is_root() {
         unshare.arg("--map-root-user");
     }
     unshare.args(namespaces);
@@ -264,7 +263,7 @@ impl BareRoot {
 fn library_path(known: &str, name: &str) -> Option<PathBuf> {
     let is_it = |line: &&str| {
         line.trim_start().split(' ').next() == Some(name)
-            && line.contains(std::env::consts::ARCH.replace('_', "-").as_str())
+            && line.to_ascii_lowercase().contains(&std::env::consts::ARCH.replace('_', "-"))
     };
     let line = known.lines().find(is_it)?;
     line.split_once("=> ").map(|(_, path)| PathBuf::from(path.trim()))

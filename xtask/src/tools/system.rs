@@ -184,7 +184,7 @@ fn is_installed(requirement: &Requirement) -> bool {
     cargo::output(Command::new(program).args(arguments)).is_ok()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     cargo::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 

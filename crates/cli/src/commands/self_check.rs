@@ -50,7 +50,7 @@ pub(crate) async fn run(app: &App, args: &SelfArgs) -> Result<Status, Failure> {
 
 /// Opens the state database. The error of one of a later version says so.
 async fn state(app: &App) -> Result<String, String> {
-    let file = app.folders.state.join("lukasa.db");
+    let file = app.engine.state_file().expect("a command works on the files of this host");
     let newest = ChangesQuery { max: 1, ..ChangesQuery::default() };
     match app.memories().changes(&newest).await {
         Ok(_) => Ok(format!("fits, {}", file.display())),

@@ -36,8 +36,7 @@ pub fn entries(text: &str) -> Vec<Entry> {
     let start = body_start(text);
     let body = slice(text, start..);
     let lines = BodyLines::new(body);
-    let joined = join_explanations(&lines, with_unparsed_lines(&lines, blocks(&lines)));
-    let pieces = joined.into_iter().filter(|piece| piece.kind != BlockKind::Divider);
+    let pieces = pieces(&lines).into_iter().filter(|piece| piece.kind != BlockKind::Divider);
     pieces.filter_map(|piece| entry(&lines, &piece, start)).collect()
 }
 
@@ -56,8 +55,7 @@ pub(super) struct BodyPart {
 pub(super) fn body_parts(text: &str) -> Vec<BodyPart> {
     let start = body_start(text);
     let lines = BodyLines::new(slice(text, start..));
-    let joined = join_explanations(&lines, with_unparsed_lines(&lines, blocks(&lines)));
-    let parts = joined.into_iter().filter(|piece| !piece.lines.is_empty());
+    let parts = pieces(&lines).into_iter().filter(|piece| !piece.lines.is_empty());
     parts
         .map(|piece| {
             let bytes = lines.bytes(&piece.lines);
@@ -219,6 +217,11 @@ fn with_unparsed_lines(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec
         all.push(block);
     }
     all
+}
+
+/// Returns the entries of a body, with the headings and thematic breaks between them.
+fn pieces(lines: &BodyLines<'_>) -> Vec<MarkdownBlock> {
+    join_explanations(lines, with_unparsed_lines(lines, blocks(lines)))
 }
 
 /// Joins each entry with the paragraphs that explain it. Headings and thematic breaks stay as they are.

@@ -22,13 +22,7 @@ pub(super) fn plan_fields(
     ours: &[Unit<'_>],
     theirs: &[Unit<'_>],
 ) -> Vec<Versions> {
-    let mut plan = Planner {
-        units: [base, ours, theirs],
-        ours: match_fields(base, ours),
-        theirs: match_fields(base, theirs),
-        our_twin: vec![None; theirs.len()],
-        is_twin: vec![false; ours.len()],
-    };
+    let mut plan = Planner::new([base, ours, theirs], match_fields);
     let is_new = |&index: &usize| plan.ours.to_base[index].is_none();
     let new: HashMap<_, _> =
         (0..ours.len()).filter(is_new).map(|index| (field_name(&ours[index]), index)).collect();
@@ -48,13 +42,7 @@ pub(super) fn plan_body(
     ours: &[Unit<'_>],
     theirs: &[Unit<'_>],
 ) -> Vec<Versions> {
-    let mut plan = Planner {
-        units: [base, ours, theirs],
-        ours: match_body(base, ours),
-        theirs: match_body(base, theirs),
-        our_twin: vec![None; theirs.len()],
-        is_twin: vec![false; ours.len()],
-    };
+    let mut plan = Planner::new([base, ours, theirs], match_body);
     plan.link_equal_additions();
     plan.without_equal_additions(plan.order())
 }
@@ -79,7 +67,21 @@ struct Planner<'u, 'a> {
     is_twin: Vec<bool>,
 }
 
-impl Planner<'_, '_> {
+impl<'u, 'a> Planner<'u, 'a> {
+    fn new(
+        units: [&'u [Unit<'a>]; 3],
+        find_matches: fn(&[Unit<'a>], &[Unit<'a>]) -> Matches,
+    ) -> Self {
+        let [base, ours, theirs] = units;
+        Self {
+            units,
+            ours: find_matches(base, ours),
+            theirs: find_matches(base, theirs),
+            our_twin: vec![None; theirs.len()],
+            is_twin: vec![false; ours.len()],
+        }
+    }
+
     /// Notes that a unit of ours and one of theirs are one addition. If they were matched with units of the base, as
     /// edited, those count as deleted.
     fn link(&mut self, ours: usize, theirs: usize) {

@@ -20,7 +20,9 @@ use store::backend::{Backend, Extent};
 use store::{BaseFolders, Caller, Depth, Memories, Store, StoreSettings};
 use tempfile::TempDir;
 use testkit::postgres::PostgresVersion;
-use testkit::simulation::{SimAct, SimActs, SimFiles, execute, log_event, run_seeds};
+use testkit::simulation::{
+    SimAct, SimActs, SimFiles, execute, log_event, run_seeds, run_undisturbed, write_in_each_scope,
+};
 use testkit::{Failure, FaultPlan, FaultyBackend, FaultyState, ManualClock};
 use tokio::sync::{mpsc, oneshot};
 
@@ -188,17 +190,14 @@ impl<'s> SimWorld<'s> {
             act = self.acts.act_for_draft(&self.model);
         }
         let one = self.acts.random.below(DAEMONS);
-        let effect = act.effect(&self.model, self.last.as_ref());
-        let done = execute(&self.daemons[one].agent, &act, &self.model).await.unwrap();
+        self.run_act_of(one, &act).await;
+    }
+
+    /// Executes an act of this daemon, which no other daemon disturbs.
+    async fn run_act_of(&mut self, one: usize, act: &SimAct) {
+        let agent = &self.daemons[one].agent;
+        let done = run_undisturbed(agent, act, &mut self.model, &mut self.last).await;
         log_event(|| format!("{one}: {act:?}: {done}"));
-        // The model has no empty folders, which can be deleted and renamed like any other.
-        let agrees = done == effect.is_some() || act.is_about_a_folder() && effect.is_none();
-        assert!(agrees, "{act:?} done: {done}, expected {effect:?}");
-        match effect {
-            Some(after) => self.last = Some(std::mem::replace(&mut self.model, after)),
-            None if done => self.last = None,
-            None => {}
-        }
     }
 
     /// Executes an act of one daemon in which a step fails, or is the last one.
@@ -271,7 +270,8 @@ impl<'s> SimWorld<'s> {
             self.model = files;
             self.last = None;
             for _ in 0..self.acts.random.below(4) {
-                self.run_act_of(other).await;
+                let act = self.acts.single_act(&self.model);
+                self.run_act_of(other, &act).await;
             }
             go_on.send(()).unwrap();
         }
@@ -305,28 +305,10 @@ impl<'s> SimWorld<'s> {
         self.last = None;
     }
 
-    /// Executes an act of this daemon, which no other daemon disturbs.
-    async fn run_act_of(&mut self, one: usize) {
-        let act = self.acts.single_act(&self.model);
-        let effect = act.effect(&self.model, None);
-        let done = execute(&self.daemons[one].agent, &act, &self.model).await.unwrap();
-        log_event(|| format!("meanwhile {one}: {act:?}: {done}"));
-        let agrees = done == effect.is_some() || act.is_about_a_folder() && effect.is_none();
-        assert!(agrees, "{act:?} done: {done}, expected {effect:?}");
-        self.model = effect.unwrap_or_else(|| std::mem::take(&mut self.model));
-    }
-
     /// Returns the files after a daemon has written in each scope, which completes what others left.
     async fn recovered_files(&self, one: usize) -> SimFiles {
         let daemon = &self.daemons[one];
-        for scope in SCOPES {
-            let name = format!("{scope}/meanwhile.md");
-            let made = SimAct::Create { name: name.clone(), text: "meanwhile\n".to_owned() };
-            for act in [made, SimAct::Delete { name }] {
-                let done = execute(&daemon.agent, &act, &self.model).await.unwrap();
-                assert!(done, "{act:?}");
-            }
-        }
+        write_in_each_scope(&daemon.agent, &self.model).await;
         daemon.files().await
     }
 

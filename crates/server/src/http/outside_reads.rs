@@ -76,11 +76,11 @@ impl OutsideReads {
             readers.remove(&oldest);
         }
         let is_valid = readers.get(&reader).is_none_or(|(_, last)| is_current(&reader, *last));
-        let fresh = (self.unset_flag(&reader), now);
         if !is_valid {
             readers.remove(&reader);
         }
-        let entry = readers.entry(reader).or_insert(fresh);
+        let entry = readers.entry(reader);
+        let entry = entry.or_insert_with_key(|reader| (self.unset_flag(reader), now));
         entry.1 = now;
         entry.0.clone()
     }

@@ -62,14 +62,13 @@ pub(super) async fn list(
     let paths: Vec<_> = listed.iter().map(|memory| (&memory.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
     let paths: Vec<_> = listed.iter().map(|memory| &memory.path).collect();
-    let warnings = memories.read_warnings(&paths).await;
-    let in_conflict = memories.in_conflict(&paths).await;
-    for ((memory, warnings), in_conflict) in listed.into_iter().zip(warnings).zip(in_conflict) {
-        resources.push(if !warnings.is_empty() {
-            withheld_resource(memory, notice(&warnings))
+    let findings = memories.text_findings(&paths).await;
+    for (memory, findings) in listed.into_iter().zip(findings) {
+        resources.push(if !findings.warnings.is_empty() {
+            withheld_resource(memory, notice(&findings.warnings))
         } else if let Some([notice, _]) = notices(&unreviewed, &memory.path) {
             withheld_resource(memory, notice.to_owned())
-        } else if in_conflict {
+        } else if findings.in_conflict {
             withheld_resource(memory, IN_CONFLICT.to_owned())
         } else {
             resource(memory)

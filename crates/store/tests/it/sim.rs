@@ -11,7 +11,9 @@ use std::time::Duration;
 use lukasa_store::Depth;
 use memory::document::Revision;
 use testkit::Failure;
-use testkit::simulation::{SimAct, SimActs, SimFiles, execute, log_event, run_seeds};
+use testkit::simulation::{
+    SimAct, SimActs, SimFiles, execute, log_event, run_seeds, run_undisturbed, write_in_each_scope,
+};
 
 use crate::host::{TestHost, texts};
 use crate::process::Process;
@@ -84,17 +86,9 @@ impl SimWorld {
     /// Executes an act of one caller, without failures.
     async fn run_act(&mut self) {
         let (act, one) = (self.act().await, self.acts.random.below(self.processes.len()));
-        let effect = act.effect(&self.model, self.last.as_ref());
-        let done = execute(&self.processes[one].agent, &act, &self.model).await.unwrap();
+        let agent = &self.processes[one].agent;
+        let done = run_undisturbed(agent, &act, &mut self.model, &mut self.last).await;
         self.log_event(format!("{one}: {act:?}: {done}"));
-        // The model has no empty folders, which can be deleted and renamed like any other.
-        let agrees = done == effect.is_some() || act.is_about_a_folder() && effect.is_none();
-        assert!(agrees, "{act:?} done: {done}, expected {effect:?}");
-        match effect {
-            Some(after) => self.last = Some(std::mem::replace(&mut self.model, after)),
-            None if done => self.last = None,
-            None => {}
-        }
     }
 
     /// Executes an act of one caller in which a step fails, or is the last one.
@@ -144,21 +138,9 @@ impl SimWorld {
         if self.acts.random.one_in(2) {
             next.agent.list(None).await.unwrap();
         } else {
-            self.write_in_each_scope(1 - dead).await;
+            write_in_each_scope(&self.processes[1 - dead].agent, &self.model).await;
         }
         self.processes[dead] = next;
-    }
-
-    /// One process writes in each scope, and undoes that.
-    async fn write_in_each_scope(&self, one: usize) {
-        for scope in ["global", "project"] {
-            let name = format!("{scope}/meanwhile.md");
-            let made = SimAct::Create { name: name.clone(), text: "meanwhile\n".to_owned() };
-            for act in [made, SimAct::Delete { name }] {
-                let done = execute(&self.processes[one].agent, &act, &self.model).await.unwrap();
-                assert!(done, "{act:?}");
-            }
-        }
     }
 
     /// Edits a file by hand.
@@ -246,7 +228,7 @@ impl SimWorld {
             assert_eq!(recorded.as_deref(), Some(text.as_bytes()), "{name} is not in history");
         }
         // The next writer in a root recovers the write of a dead process.
-        self.write_in_each_scope(0).await;
+        write_in_each_scope(&process.agent, &self.model).await;
         process.store.checkpoint().await;
         let findings = person.health(Depth::Thorough).await.unwrap().findings;
         assert_eq!(findings, []);

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lukasa_engine::{
     CallContext, Caller, CuratorRequest, ForgetRequest, LaneSettings, Requester, StoreError, Task,
@@ -18,6 +18,7 @@ use lukasa_engine::{
 use memory::command::{CommandError, MemoryCommand, Reply};
 use state::{QueueLimits, SqliteState};
 use store::Binding;
+use testkit::simulation::run_seeds;
 use testkit::{Faults, FaultyState, FaultyTasks, Random};
 
 use super::host::{LaneHost, LaneProcess, at, client, quick, remember};
@@ -294,16 +295,5 @@ async fn run(seed: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lanes_with_crashes_and_drains_run_each_task_once_in_order() {
-    if let Ok(seed) = std::env::var("LUKASA_SIM_SEED") {
-        return run(seed.parse().unwrap()).await;
-    }
-    let seconds = std::env::var("LUKASA_SIM_SECONDS").map_or(0, |text| text.parse().unwrap());
-    let (start, least) = (Instant::now(), 8);
-    let mut seed = 0;
-    while seed < least || start.elapsed() < Duration::from_secs(seconds) {
-        // A task of its own: its panic is caught here, where the seed is known.
-        let ended = tokio::spawn(run(seed)).await;
-        assert!(ended.is_ok(), "run it again with LUKASA_SIM_SEED={seed}");
-        seed += 1;
-    }
+    run_seeds(8, run).await;
 }
