@@ -10,6 +10,6 @@ pub(crate) type Embed = Box<dyn Fn(&str) -> Option<Vec<f32>>>;
 
 /// Opens the file of an encoder, as `lukasa encoder install` writes it.
 pub(crate) fn open(file: &Path) -> anyhow::Result<Embed> {
-    let encoder = Encoder::open(file)?;
+    let encoder = Encoder::open(file, || {})?;
     Ok(Box::new(move |text| encoder.embed(text, TEXT_TOKENS_MAX, Priority::Foreground)))
 }

@@ -16,6 +16,7 @@ mod modules;
 mod plain_words;
 mod prose;
 mod rust;
+mod systems;
 mod tree;
 mod words;
 
@@ -94,6 +95,7 @@ fn check(workspace: &CargoWorkspace, tree: &SourceTree, allowed: &Allowed) -> Ve
         files::machine_paths(tree),
         files::old_name(tree),
         limits::limits(&sources),
+        systems::systems(&sources),
         words::type_names(&sources),
         words::code(&sources),
         words::sleeps(&sources),

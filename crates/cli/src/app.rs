@@ -28,6 +28,7 @@ use crate::exit::Failure;
 use crate::files;
 use crate::install::agents::AgentDirs;
 use crate::interrupt::Interrupts;
+use crate::os;
 use crate::render::Output;
 use crate::render::pager::Pager;
 use crate::render::progress;
@@ -384,11 +385,7 @@ pub(crate) fn agent_homes() -> Result<AgentDirs, Failure> {
         cline_servers: set("CLINE_MCP_SETTINGS_PATH"),
         gemini: set("GEMINI_CLI_HOME"),
         qwen: set("QWEN_HOME"),
-        desktop: if cfg!(target_os = "macos") {
-            home.join("Library/Application Support")
-        } else {
-            config.clone()
-        },
+        desktop: os::desktop_settings(&home, &config),
         programs: variable("PATH").iter().flat_map(std::env::split_paths).collect(),
         home,
         config,

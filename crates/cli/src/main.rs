@@ -15,6 +15,7 @@ mod files;
 mod hooks;
 mod install;
 mod interrupt;
+mod os;
 mod render;
 mod service;
 mod task_client;
@@ -30,12 +31,6 @@ use crate::app::App;
 use crate::args::{Cli, Command, Globals};
 use crate::exit::{Failure, Status};
 use crate::render::Output;
-
-/// The allocator, which returns free memory to the system. The one of glibc keeps most of the memory that a task used.
-/// Each of its threads has an arena, and memory freed in the middle of an arena stays resident.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     if let Some(status) = complete::answer() {

@@ -46,17 +46,6 @@ pub(crate) struct Service {
 }
 
 impl InitSystem {
-    /// Returns the service manager of this system, if it is supported.
-    pub(crate) const fn current() -> Option<Self> {
-        if cfg!(target_os = "linux") {
-            Some(Self::Systemd)
-        } else if cfg!(target_os = "macos") {
-            Some(Self::Launchd)
-        } else {
-            None
-        }
-    }
-
     /// Returns the path of the service file, from the home folder and the configuration folder.
     pub(crate) fn file(self, home: &Path, config: &Path) -> PathBuf {
         match self {

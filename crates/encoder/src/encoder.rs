@@ -22,9 +22,6 @@ thread_local! {
     static GEMM: GemmExecutor = GemmExecutor::new();
 }
 
-/// Addition to the niceness of the thread for work in the background; 19 is the lowest priority.
-const BACKGROUND_NICENESS: i32 = 10;
-
 /// A loaded encoder.
 ///
 /// It is immutable and can be shared. It has two threads of its own, one for each [`Priority`], and computes one text
@@ -75,21 +72,22 @@ struct Norm {
 }
 
 impl Encoder {
-    /// Loads the encoder file at a path.
+    /// Loads the encoder file at a path. The thread for work in the background calls `on_background_start` first, which
+    /// may lower its priority.
     ///
     /// # Errors
     ///
     /// If the file cannot be read, is of another format or version, or is damaged.
-    pub fn open(path: &Path) -> Result<Self, EncoderError> {
-        Self::load(&mut open(path)?)
+    pub fn open(path: &Path, on_background_start: fn()) -> Result<Self, EncoderError> {
+        Self::load(&mut open(path)?, on_background_start)
     }
 
-    /// Loads an encoder from the bytes that [`prepare`](crate::install::prepare) returns.
+    /// Loads an encoder from the bytes that [`prepare`](crate::install::prepare) returns, as [`open`](Self::open) does.
     ///
     /// # Errors
     ///
     /// If they are of another format or version, or damaged.
-    pub fn load(source: &mut dyn Read) -> Result<Self, EncoderError> {
+    pub fn load(source: &mut dyn Read, on_background_start: fn()) -> Result<Self, EncoderError> {
         let mut reader = Reader::new(source);
         let header = reader.header()?;
         let pieces = WordPiece::parse(&reader.text()?)?;
@@ -108,10 +106,7 @@ impl Encoder {
         let foreground = threads().thread_name(|_| "encoder".to_owned()).build()?;
         let background = threads()
             .thread_name(|_| "encoder (low)".to_owned())
-            .start_handler(|_| {
-                // On Linux the niceness is that of the thread. An error changes nothing but the priority.
-                let _ignored = rustix::process::nice(BACKGROUND_NICENESS);
-            })
+            .start_handler(move |_| on_background_start())
             .build()?;
         Ok(Self { model, foreground, background })
     }

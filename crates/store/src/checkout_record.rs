@@ -2,15 +2,13 @@
 //! with the path of the checkout. It is written with a change to the workspace, and read by lists
 //! of workspaces.
 
-use std::ffi::OsString;
 use std::io::{self, Read as _};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use state::private_files::create_private_folder;
 
-use crate::host_fs;
+use crate::{host_fs, os};
 
 /// Name of the record in the folder of a workspace. The file contains the bytes of a path, and nothing else.
 pub(crate) const RECORD: &str = "checkout";
@@ -50,7 +48,7 @@ impl CheckoutRecord {
         }
         create_private_folder(&self.workspace)?;
         let temporary = format!("{RECORD}.{}", std::process::id());
-        let bytes = self.checkout.as_os_str().as_bytes();
+        let bytes = os::path_bytes(&self.checkout);
         host_fs::write_private_file(&self.workspace, &temporary, RECORD, bytes)
     }
 }
@@ -61,7 +59,7 @@ pub(crate) fn read(workspace: &Path) -> Option<PathBuf> {
     let mut bytes = Vec::new();
     let read = file.take(CHECKOUT_PATH_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
     let is_path = read > 0 && u64::try_from(read).ok()? <= CHECKOUT_PATH_BYTES_MAX;
-    is_path.then(|| PathBuf::from(OsString::from_vec(bytes)))
+    is_path.then(|| os::path_from_bytes(bytes))
 }
 
 #[cfg(test)]
@@ -74,7 +72,7 @@ mod tests {
         let folders = home.path();
         assert_eq!(read(&folders.join("shop-1")), None);
         // A path may be invalid UTF-8.
-        let checkout = PathBuf::from(OsString::from_vec(b"/srv/sh\xffop\n".to_vec()));
+        let checkout = os::path_from_bytes(b"/srv/sh\xffop\n".to_vec());
         let record = CheckoutRecord::new(folders.join("shop-1"), checkout.clone());
         for _ in 0..2 {
             record.write();

@@ -4,11 +4,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Access, OFlags, Timespec, Timestamps};
 use state::private_files::create_private_file;
+
+use crate::os;
 
 /// Maximum size of a small file, in bytes.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
@@ -25,11 +25,9 @@ pub(crate) fn open_existing_file(path: &Path) -> io::Result<File> {
 /// Returns the text of a small file; `None` if there is none, or if it is too large or not text.
 ///
 /// A checkout may have a pipe at the path, so the file is opened without blocking.
-#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
 pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
     let mut text = String::new();
-    let open_flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = fs::OpenOptions::new().read(true).custom_flags(open_flags).open(path).ok()?;
+    let file = os::open_without_blocking(path.as_ref(), true).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
@@ -40,16 +38,13 @@ pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
 /// Checks whether a folder is writable. For a folder that does not exist, checks the nearest existing parent.
 pub(crate) fn is_writable(folder: &Path) -> bool {
     let existing = folder.ancestors().find(|path| symlink_metadata(path).is_some());
-    let access = Access::WRITE_OK | Access::EXEC_OK;
-    existing.is_none_or(|path| rustix::fs::access(path, access).is_ok())
+    existing.is_none_or(os::is_writable)
 }
 
 /// Returns the number of bytes that this account may still write to the disk of a folder; `None` if the system does
 /// not report it.
 pub(crate) fn available_bytes(folder: &Path) -> Option<u64> {
-    let existing = folder.ancestors().find(|path| symlink_metadata(path).is_some())?;
-    let disk = rustix::fs::statvfs(existing).ok()?;
-    disk.f_bavail.checked_mul(disk.f_frsize)
+    os::available_bytes(folder.ancestors().find(|path| symlink_metadata(path).is_some())?)
 }
 
 /// Returns the first [`NAMES_MAX`] names in a folder; none if it cannot be read.
@@ -62,7 +57,6 @@ pub(crate) fn list_names(folder: &Path) -> Vec<std::ffi::OsString> {
 /// Returns a path without links and dots. Fails if nothing is at the path.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that resolves such paths")]
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
-    #[cfg(target_os = "linux")]
     if let Some(real) = canonical_if_link_free(path) {
         return Ok(real);
     }
@@ -71,14 +65,10 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
 
 /// Does the same for a path without links, with one system call instead of one for each name. Returns `None` for
 /// any other path.
-#[cfg(target_os = "linux")]
 fn canonical_if_link_free(path: &Path) -> Option<PathBuf> {
-    use rustix::fs::{CWD, Mode, ResolveFlags, openat2};
-    if !path.is_absolute() {
+    if !path.is_absolute() || !os::has_no_links(path) {
         return None;
     }
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
     let mut real = PathBuf::with_capacity(path.as_os_str().len());
     for part in path.components() {
         match part {
@@ -99,10 +89,8 @@ pub(crate) fn symlink_metadata(path: &Path) -> Option<fs::Metadata> {
 
 /// Returns the bytes of a file, and updates its times to mark a use. Returns `None` for a missing file, a file over
 /// `bytes_max`, a link, or anything that is not a regular file.
-#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
 pub(crate) fn read_and_touch(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
-    let open_flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = fs::OpenOptions::new().read(true).custom_flags(open_flags).open(path).ok()?;
+    let file = os::open_without_blocking(path, false).ok()?;
     let metadata = file.metadata().ok()?;
     let bytes = usize::try_from(metadata.len()).ok()?;
     if !metadata.is_file() || bytes > bytes_max {
@@ -110,10 +98,8 @@ pub(crate) fn read_and_touch(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
     }
     let mut read = Vec::with_capacity(bytes + 1);
     (&file).take(metadata.len() + 1).read_to_end(&mut read).ok()?;
-    let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
-    let times = Timestamps { last_access: now, last_modification: now };
     // If the times cannot be updated, the cached file only expires sooner.
-    rustix::fs::futimens(&file, &times).unwrap_or_default();
+    os::touch(&file).unwrap_or_default();
     (read.len() == bytes).then_some(read)
 }
 
@@ -189,7 +175,6 @@ mod tests {
         };
         for path in ["a/b/file.md", "a/./b//file.md", "a/b/", "a/../a/b/../../a", ".", ".."] {
             check(path);
-            #[cfg(target_os = "linux")]
             assert!(canonical_if_link_free(&top.join(path)).is_some(), "{path}");
         }
         // A link is followed before the way back from it is taken.

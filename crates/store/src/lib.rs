@@ -45,6 +45,7 @@ mod cache;
 mod root_lock;
 
 mod host_fs;
+mod os;
 
 mod cache_dir;
 
@@ -104,6 +105,7 @@ pub use memories::{
     SavedMemory, ScannedMemory,
 };
 pub use memory_list::MEMORY_LIST;
+pub use os::lower_thread_priority;
 pub use remote_folder::{InvalidRemoteFolder, RemoteFolder, RemoteHost};
 pub use store::{ChangeEvent, Store, StoreSettings};
 pub use unreviewed::{PendingReview, Unreviewed};

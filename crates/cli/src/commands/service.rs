@@ -17,13 +17,14 @@ use crate::args::{Globals, Service as Args};
 use crate::daemon::{self, DaemonRecord};
 use crate::exit::{Failure, Status};
 use crate::files::{self, Overwrite};
+use crate::os;
 use crate::render::text::TextBuffer;
 use crate::render::{FAINT, print, sanitize};
 use crate::service::{self, InitSystem, Service};
 
 /// Installs, removes or checks the service.
 pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
-    let manager = args.manager.or(InitSystem::current()).ok_or_else(|| {
+    let manager = args.manager.or(os::service_manager()).ok_or_else(|| {
         Failure::usage("the service manager of this system is not supported")
             .help("set up the system to start `lukasa serve`")
     })?;

@@ -1,5 +1,6 @@
 //! `lukasa ui`: opens the web page in a browser, and starts a daemon if none runs.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -77,12 +78,8 @@ fn start(app: &App) -> Result<(), Failure> {
     if let Some(project) = &app.globals.project {
         command.arg("--workspace").arg(project);
     }
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt as _;
-        // Ctrl-C in this terminal must not stop the daemon.
-        command.process_group(0);
-    }
+    // Ctrl-C in this terminal must not stop the daemon.
+    command.process_group(0);
     let started = command.spawn();
     started.map_err(|error| Failure::file("start a daemon", Path::new("lukasa"), &error))?;
     Ok(())

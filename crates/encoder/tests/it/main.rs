@@ -64,7 +64,7 @@ fn encoder_file() -> Vec<u8> {
 }
 
 fn load(mut bytes: &[u8]) -> Result<Encoder, EncoderError> {
-    Encoder::load(&mut bytes)
+    Encoder::load(&mut bytes, || {})
 }
 
 /// Writes bytes to a file, and prepares an encoder from it.
@@ -124,7 +124,7 @@ fn a_wheel_a_folder_and_an_encoder_file_give_the_same_file() {
     let installed = tempfile::NamedTempFile::new().unwrap();
     fs::write(&installed, &file).unwrap();
     assert_eq!(read_digest(installed.path()).unwrap(), model().weights);
-    assert_eq!(Encoder::open(installed.path()).unwrap().digest(), model().weights);
+    assert_eq!(Encoder::open(installed.path(), || {}).unwrap().digest(), model().weights);
 }
 
 #[test]

@@ -57,10 +57,6 @@ pub(super) enum RunOutcome {
 /// A memory changed while the task was being decided.
 pub(super) struct Conflict;
 
-/// Increment of the thread's nice value.
-#[cfg(target_os = "linux")]
-const NICE_INCREMENT: i32 = 10;
-
 /// Work that runs independently of the future that started it.
 #[derive(Debug)]
 struct DetachedWork<T> {
@@ -94,11 +90,7 @@ impl<T: Send + 'static> DetachedWork<T> {
 fn spawn_low_priority(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().name("task".to_owned());
     let spawned = thread.spawn(move || {
-        // On Linux, the nice value applies to this thread alone.
-        #[cfg(target_os = "linux")]
-        if let Err(error) = rustix::process::nice(NICE_INCREMENT) {
-            tracing::debug!(%error, "error while lowering the priority of a task's thread");
-        }
+        store::lower_thread_priority();
         work();
     });
     if let Err(error) = spawned {

@@ -112,7 +112,8 @@ impl LocalEncoder {
     async fn encoder(&self) -> Result<Arc<Encoder>, LocalEncoderError> {
         let load = async || -> Result<Arc<Encoder>, LocalEncoderError> {
             let file = self.file.clone();
-            let encoder = compute(move || Encoder::open(&file)).await??;
+            let encoder =
+                compute(move || Encoder::open(&file, store::lower_thread_priority)).await??;
             // The file may have been replaced since it was found.
             if encoder.digest() != MINILM.weights {
                 return Err(EncoderError::NotAnEncoder.into());

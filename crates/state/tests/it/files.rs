@@ -33,7 +33,6 @@ async fn reading_and_removing_create_no_file() {
     assert_eq!(place.names(), [] as [String; 0]);
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn only_the_owner_may_read_the_database_files() {
     use std::os::unix::fs::PermissionsExt;

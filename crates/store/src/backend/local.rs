@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
-use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
+use cap_std::fs::{Dir, File, OpenOptions};
 use memory::change::DatabaseId;
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
@@ -50,6 +50,7 @@ use super::{
     Backend, BackendError, Extent, FileKind, FileList, FileRead, Freshness, IsReferenced,
     LastWrite, RootLock, Staged, Stamp, Stat, SweepReport, Walk,
 };
+use crate::os::{self, EntryKind, FileMeta};
 
 /// The files of one root, in a local folder.
 #[derive(Clone, Debug)]
@@ -248,20 +249,18 @@ impl Backend for LocalBackend {
 
 fn kind(root_dir: &RootDir, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
     let Some(folder) = root_dir.open_parent(path)? else { return Ok(None) };
-    match folder.symlink_metadata(path.file_name()) {
-        Ok(metadata) => Ok(Some(kind_of(&metadata))),
+    match os::stat_in(&folder, path.file_name()) {
+        Ok(metadata) => Ok(Some(kind_of(metadata.kind))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(BackendError::from_io("look at a memory", error)),
     }
 }
 
-fn kind_of(metadata: &Metadata) -> FileKind {
-    if metadata.is_file() {
-        FileKind::File
-    } else if metadata.is_dir() {
-        FileKind::Folder
-    } else {
-        FileKind::Other
+const fn kind_of(kind: EntryKind) -> FileKind {
+    match kind {
+        EntryKind::File => FileKind::File,
+        EntryKind::Folder => FileKind::Folder,
+        EntryKind::Link | EntryKind::Special => FileKind::Other,
     }
 }
 
@@ -279,15 +278,14 @@ fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
     if !metadata.is_file() {
         return Err(BackendError::WrongKind);
     }
-    let stat = FileMeta::from(&metadata).stat(looked_at);
-    Ok((file, stat))
+    Ok((file, stat_of(&FileMeta::from(&metadata), looked_at)))
 }
 
 /// Distinguishes a link, folder or device from a real failure, since error codes differ between systems.
 fn classify_error(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
-    match folder.symlink_metadata(name).map(|metadata| kind_of(&metadata)) {
-        Ok(FileKind::Other | FileKind::Folder) => BackendError::WrongKind,
-        Ok(FileKind::File) | Err(_) => BackendError::from_io("open a memory", error),
+    match os::stat_in(folder, name).map(|metadata| metadata.kind) {
+        Ok(EntryKind::Link | EntryKind::Special | EntryKind::Folder) => BackendError::WrongKind,
+        Ok(EntryKind::File) | Err(_) => BackendError::from_io("open a memory", error),
     }
 }
 
@@ -347,83 +345,44 @@ pub(crate) fn read_contained(
 /// Returns the kind and stat of a path, with links followed; `None` if there is nothing.
 pub(crate) fn stat_following_links(path: &std::path::Path) -> Option<(FileKind, Stat)> {
     let looked_at = FsTime::now();
-    let metadata = rustix::fs::stat(path).ok()?;
-    Some(kind_and_stat(&metadata, looked_at))
+    Some(kind_and_stat(&os::stat_path(path).ok()?, looked_at))
 }
 
 /// The same, with a flag that the path itself is a link. Needs one system call if it is none.
 pub(crate) fn stat_with_link_check(path: &std::path::Path) -> Option<((FileKind, Stat), bool)> {
     let looked_at = FsTime::now();
-    let metadata = rustix::fs::lstat(path).ok()?;
-    let is_link = rustix::fs::FileType::from_raw_mode(metadata.st_mode).is_symlink();
-    if is_link {
+    let metadata = os::stat_path_itself(path).ok()?;
+    if metadata.kind == EntryKind::Link {
         Some((stat_following_links(path)?, true))
     } else {
         Some((kind_and_stat(&metadata, looked_at), false))
     }
 }
 
-fn kind_and_stat(metadata: &rustix::fs::Stat, looked_at: FsTime) -> (FileKind, Stat) {
-    let kind = match rustix::fs::FileType::from_raw_mode(metadata.st_mode) {
-        rustix::fs::FileType::RegularFile => FileKind::File,
-        rustix::fs::FileType::Directory => FileKind::Folder,
-        _ => FileKind::Other,
-    };
-    (kind, FileMeta::from(metadata).stat(looked_at))
+fn kind_and_stat(metadata: &FileMeta, looked_at: FsTime) -> (FileKind, Stat) {
+    (kind_of(metadata.kind), stat_of(metadata, looked_at))
 }
 
-/// Metadata of a file, from either API. Times are seconds since 1970 and nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct FileMeta {
-    ino: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    /// Time of the last change of the metadata.
-    changed: (i64, i64),
-}
-
-impl From<&Metadata> for FileMeta {
-    fn from(metadata: &Metadata) -> Self {
-        Self {
-            ino: metadata.ino(),
-            bytes: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
+/// Converts metadata. `looked_at` is a time not after the metadata was read.
+fn stat_of(metadata: &FileMeta, looked_at: FsTime) -> Stat {
+    let (seconds, nanoseconds) = metadata.modified;
+    Stat {
+        bytes: metadata.bytes,
+        modified_at: Timestamp::new(seconds, nanos(nanoseconds)).unwrap_or_default(),
+        stamp: stamp_of(metadata),
+        recent: looked_at.is_racy(seconds, nanoseconds),
     }
 }
 
-impl From<&rustix::fs::Stat> for FileMeta {
-    fn from(metadata: &rustix::fs::Stat) -> Self {
-        let nanos = |nanos| i64::try_from(nanos).unwrap_or_default();
-        Self {
-            ino: metadata.st_ino,
-            bytes: u64::try_from(metadata.st_size).unwrap_or_default(),
-            modified: (metadata.st_mtime, nanos(metadata.st_mtime_nsec)),
-            changed: (metadata.st_ctime, nanos(metadata.st_ctime_nsec)),
-        }
-    }
+fn stamp_of(metadata: &FileMeta) -> Stamp {
+    let [changed, modified] = [metadata.changed, metadata.modified].map(time_number);
+    Stamp([metadata.inode, metadata.bytes, changed, modified])
 }
 
-impl FileMeta {
-    /// Converts to a [`Stat`]. `looked_at` is a time not after the metadata was read.
-    fn stat(&self, looked_at: FsTime) -> Stat {
-        let (seconds, nanoseconds) = self.modified;
-        Stat {
-            bytes: self.bytes,
-            modified_at: Timestamp::new(seconds, nanos(nanoseconds)).unwrap_or_default(),
-            stamp: self.stamp(),
-            recent: looked_at.is_racy(seconds, nanoseconds),
-        }
-    }
-
-    fn stamp(&self) -> Stamp {
-        // Seconds since 1970 leave 30 bits free for the nanoseconds.
-        let moment = |(seconds, nanoseconds): (i64, i64)| {
-            seconds.cast_unsigned() << 30 | nanoseconds.cast_unsigned()
-        };
-        Stamp([self.ino, self.bytes, moment(self.changed), moment(self.modified)])
-    }
+/// Returns a time, in seconds and nanoseconds, as one number that grows with it.
+const fn time_number((seconds, nanoseconds): (i64, i64)) -> u64 {
+    // Seconds since 1970 leave 30 bits free for the nanoseconds.
+    seconds.cast_unsigned() << 30 | nanoseconds.cast_unsigned()
 }
 
 fn nanos(value: i64) -> i32 {

@@ -12,11 +12,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use state::private_files::{create_private_file, create_private_folder, sync_parent};
 
 use crate::binding::BaseFolders;
 use crate::host_fs::remove_empty_folders;
+use crate::os;
 
 /// The folder of incoming files, in the folder of memories and in that of the state.
 const FOLDER: &str = ".lukasa-incoming";
@@ -150,16 +150,18 @@ fn move_into_place(from: &Path, to: &Path) -> Result<(), IncomingHomeError> {
     if to.is_dir() {
         remove_empty_folders(to).map_err(|error| failed(to, error))?;
     }
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Err(rustix::io::Errno::EXIST) => return Err(IncomingHomeError::Occupied(to.to_owned())),
+    match os::rename_to_free_path(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(IncomingHomeError::Occupied(to.to_owned()));
+        }
         // Some file systems cannot rename so. The daemon's lock is held, and the path was free just now.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+        Err(error) if os::is_unsupported(&error) => {
             if is_there(to) {
                 return Err(IncomingHomeError::Occupied(to.to_owned()));
             }
             fs::rename(from, to).map_err(|error| failed(to, error))?;
         }
-        renamed => renamed.map_err(|error| failed(to, error.into()))?,
+        renamed => renamed.map_err(|error| failed(to, error))?,
     }
     sync_parent(to).and_then(|()| sync_parent(from)).map_err(|error| failed(to, error))
 }

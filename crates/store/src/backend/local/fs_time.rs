@@ -4,7 +4,7 @@
 //! after the first write may change without a new timestamp. Timestamps distinguish versions only
 //! after their tick is over.
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::os;
 
 /// Longest tick of kernels, with a margin: they have 100 or more ticks a second.
 const TICK_NANOS: i128 = 20_000_000;
@@ -20,8 +20,8 @@ pub(super) struct FsTime {
 
 impl FsTime {
     pub(super) fn now() -> Self {
-        let now = clock_gettime(ClockId::Realtime);
-        Self { nanos: nanos(now.tv_sec, now.tv_nsec) }
+        let (seconds, nanoseconds) = os::file_time_now();
+        Self { nanos: nanos(seconds, nanoseconds) }
     }
 
     /// Checks whether a write from this time on could get the given timestamp. A timestamp in the future counts as

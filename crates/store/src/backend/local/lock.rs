@@ -9,7 +9,6 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,9 @@ use state::private_files::sync_parent;
 use state::{FileLock, FileLockError, FileLockGuard, LockMode};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use super::time_number;
 use crate::backend::{BackendError, LastWrite, RootLock};
+use crate::os;
 
 /// The lock file of a root, and a queue for the tasks of this process.
 #[derive(Debug)]
@@ -219,12 +220,12 @@ impl LockRecord {
     fn read(file: &File) -> Option<Self> {
         // A record this short is read and written in one piece.
         let mut bytes = [0; RECORD_BYTES_MAX];
-        let count = file.read_at(&mut bytes, 0).ok()?;
+        let count = os::read_at(file, &mut bytes, 0).ok()?;
         Self::decode(std::str::from_utf8(bytes.get(..count)?).ok()?)
     }
 
     fn write(&self, file: &File) -> io::Result<()> {
-        file.write_all_at(self.encode().as_bytes(), 0)
+        os::write_all_at(file, self.encode().as_bytes(), 0)
     }
 }
 
@@ -243,7 +244,7 @@ const UNKNOWN_BOOT_ID: &str = "------------------------------------";
 /// interrupted from one that a kill interrupted.
 fn boot_id() -> &'static str {
     static BOOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-        crate::host_fs::read_small_file("/proc/sys/kernel/random/boot_id")
+        os::boot_id()
             .map(|text| text.trim().to_owned())
             .filter(|text| text.len() == 36)
             .unwrap_or_else(|| UNKNOWN_BOOT_ID.to_owned())
@@ -360,11 +361,7 @@ impl LockFileGuard {
 
 /// Returns the time of the last change of a file, as a number that grows.
 fn changed_at(file: &File) -> u64 {
-    let metadata = file.metadata();
-    // Seconds since 1970 leave 30 bits free for the nanoseconds.
-    metadata.map_or(0, |metadata| {
-        metadata.ctime().cast_unsigned() << 30 | metadata.ctime_nsec().cast_unsigned()
-    })
+    os::changed_at(file).map_or(0, time_number)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cap_std::fs::{Dir, MetadataExt as _};
+use cap_std::fs::Dir;
 use memory::limits::OBSERVED_AGE_MAX;
 use memory::path::RelativePath;
 use parking_lot::Mutex;
@@ -16,6 +16,7 @@ use super::observer::{Observer, PendingChanges};
 use super::root_dir::{RootDir, descend};
 use super::walk::{self, stat_file, walk_with};
 use crate::backend::{BackendError, Extent, FileList, Freshness, Stat, WalkedFile};
+use crate::os;
 
 /// Maximum number of changes that a list collects before the next walk.
 const LISTED_CHANGES_MAX: usize = 16_384;
@@ -128,7 +129,7 @@ impl Observation {
         Some(Self {
             observer: Arc::clone(observer),
             changes: Arc::default(),
-            root: identity(root)?,
+            root: os::folder_identity(root).ok()?,
             walked_at: Instant::now(),
             list: Arc::default(),
             recent: Vec::new(),
@@ -144,7 +145,7 @@ impl Observation {
     fn refresh(&mut self, root: &Dir) -> Option<Arc<FileList>> {
         let is_outdated = self.walked_at.elapsed() >= OBSERVED_AGE_MAX
             || self.list.changes_since_walk() >= LISTED_CHANGES_MAX;
-        if is_outdated || identity(root)? != self.root {
+        if is_outdated || os::folder_identity(root).ok()? != self.root {
             return None;
         }
         let noticed = self.observer.take(&self.changes)?;
@@ -173,12 +174,6 @@ impl Observation {
 
 fn recent_files(files: &[WalkedFile]) -> Vec<RelativePath> {
     files.iter().filter(|file| file.stat.recent).map(|file| file.path.clone()).collect()
-}
-
-/// Returns the device and inode of an open folder.
-fn identity(folder: &Dir) -> Option<(u64, u64)> {
-    let metadata = folder.dir_metadata().ok()?;
-    Some((metadata.dev(), metadata.ino()))
 }
 
 /// Looks at one file; `None` if there is no regular file at its path.

@@ -2,7 +2,7 @@
 //!
 //! Linux queues a notice (inotify) before the system call that makes the change returns. So once the queue was read,
 //! every change that ended before is known. A notice names a file and says nothing about its content, so the file has
-//! to be looked at again. Other systems have no such order; there, nothing can be observed.
+//! to be looked at again. On a system without such an order nothing is observed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use memory::path::RelativePath;
 use parking_lot::Mutex;
 
-use self::inotify::{Notice, Notices};
+use crate::os::{FolderNotices, Notice, NoticeQueue as _};
 
 /// Maximum number of folders that a process observes. The kernel needs about a kilobyte for each.
 const OBSERVED_FOLDERS_MAX: usize = 4_096;
@@ -25,7 +25,7 @@ pub(crate) struct Observer(Mutex<ObserverState>);
 #[derive(Debug, Default)]
 struct ObserverState {
     /// Opened for the first folder.
-    notices: Option<Notices>,
+    notices: Option<FolderNotices>,
     /// The observed folders by the number of their watch. Two roots may be one folder.
     folders: HashMap<i32, Vec<ObservedFolder>>,
 }
@@ -61,7 +61,7 @@ impl Observer {
             return false;
         }
         if state.notices.is_none() {
-            state.notices = Notices::open();
+            state.notices = FolderNotices::open();
         }
         let Some(watch) = state.notices.as_ref().and_then(|notices| notices.watch(folder)) else {
             return false;
@@ -144,141 +144,6 @@ impl PendingChanges {
                 state.paths.insert(path);
             }
             _ => state.is_incomplete = true,
-        }
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod inotify {
-    use std::mem::MaybeUninit;
-    use std::os::fd::{AsRawFd as _, OwnedFd};
-
-    use cap_std::fs::Dir;
-    use rustix::fs::fstatfs;
-    use rustix::fs::inotify::{
-        CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch,
-    };
-    use rustix::io::Errno;
-
-    /// A change in a watched folder.
-    pub(super) enum Notice<'n> {
-        /// The watched folder itself changed, or a folder of this name in it. What changed below it is unknown.
-        Folder { watch: i32, name: Option<&'n str> },
-        /// A file of this name in it.
-        File { watch: i32, name: &'n str },
-        /// The kernel dropped notices.
-        Lost,
-    }
-
-    /// The queue of a process.
-    #[derive(Debug)]
-    pub(super) struct Notices(OwnedFd);
-
-    /// Size of the buffer that the queue is read with.
-    const BUFFER_BYTES: usize = 4_096;
-
-    /// File systems of this machine, by their numbers in `statfs`: changes by another machine cause no notice, so a
-    /// file system that may have some is not observed.
-    const LOCAL_FILE_SYSTEMS: [u64; 8] = [
-        0xef53,      // ext2, ext3, ext4
-        0x5846_5342, // XFS
-        0x9123_683e, // Btrfs
-        0x0102_1994, // tmpfs
-        0x794c_7630, // overlayfs
-        0xf2f5_2010, // F2FS
-        0x2fc1_2fc1, // ZFS
-        0xca45_1a4e, // bcachefs
-    ];
-
-    impl Notices {
-        pub(super) fn open() -> Option<Self> {
-            init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok().map(Self)
-        }
-
-        /// Watches an open folder, whatever is at its path by now. Returns the number of the watch.
-        pub(super) fn watch(&self, folder: &Dir) -> Option<i32> {
-            let kind = fstatfs(folder).ok()?.f_type;
-            if !LOCAL_FILE_SYSTEMS.iter().any(|local| u64::try_from(kind) == Ok(*local)) {
-                return None;
-            }
-            let of_files = WatchFlags::CREATE
-                | WatchFlags::DELETE
-                | WatchFlags::MOVED_FROM
-                | WatchFlags::MOVED_TO
-                | WatchFlags::MODIFY
-                | WatchFlags::CLOSE_WRITE
-                | WatchFlags::ATTRIB;
-            let of_folder = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-            let flags = of_files | of_folder | WatchFlags::ONLYDIR | WatchFlags::EXCL_UNLINK;
-            add_watch(&self.0, format!("/proc/self/fd/{}", folder.as_raw_fd()), flags).ok()
-        }
-
-        pub(super) fn unwatch(&self, watch: i32) {
-            // It fails if the folder is gone, and its watch with it.
-            remove_watch(&self.0, watch).unwrap_or_default();
-        }
-
-        /// Reads the queue until it is empty.
-        pub(super) fn read(&self, mut on_notice: impl FnMut(Notice<'_>)) {
-            let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
-            let mut reader = Reader::new(&self.0, &mut buffer);
-            loop {
-                let event = match reader.next() {
-                    Ok(event) => event,
-                    Err(Errno::AGAIN) => return,
-                    Err(Errno::INTR) => continue,
-                    // Without the queue nothing is certain any more.
-                    Err(_) => return on_notice(Notice::Lost),
-                };
-                let (watch, flags) = (event.wd(), event.events());
-                let of_folder = ReadFlags::DELETE_SELF
-                    | ReadFlags::MOVE_SELF
-                    | ReadFlags::UNMOUNT
-                    | ReadFlags::IGNORED;
-                // A name that is not UTF-8 is none of a memory, but a folder may be renamed to one.
-                let name = event.file_name().and_then(|name| name.to_str().ok());
-                if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                    on_notice(Notice::Lost);
-                } else if flags.intersects(of_folder | ReadFlags::ISDIR) {
-                    on_notice(Notice::Folder { watch, name });
-                } else if let Some(name) = name {
-                    on_notice(Notice::File { watch, name });
-                }
-            }
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod inotify {
-    use cap_std::fs::Dir;
-
-    /// A change in a watched folder.
-    pub(super) enum Notice<'n> {
-        Folder { watch: i32, name: Option<&'n str> },
-        File { watch: i32, name: &'n str },
-        Lost,
-    }
-
-    /// A system without an ordered queue.
-    #[derive(Debug)]
-    pub(super) enum Notices {}
-
-    impl Notices {
-        pub(super) const fn open() -> Option<Self> {
-            None
-        }
-
-        pub(super) fn watch(&self, _folder: &Dir) -> Option<i32> {
-            match *self {}
-        }
-
-        pub(super) fn unwatch(&self, _watch: i32) {
-            match *self {}
-        }
-
-        pub(super) fn read(&self, _on_notice: impl FnMut(Notice<'_>)) {
-            match *self {}
         }
     }
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use cap_fs_ext::DirExt as _;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
+use cap_std::fs::{Dir, DirBuilder};
 use memory::path::RelativePath;
 
 use crate::backend::BackendError;
+use crate::os;
 
 /// Access rights of the files that Lukasa creates in a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +192,7 @@ fn open_or_create_child(
     }
     let mut builder = DirBuilder::new();
     if privacy == Privacy::Private {
-        builder.mode(0o700);
+        os::private_folder(&mut builder);
     }
     match folder.create_dir_with(OsStr::new(name), &builder) {
         Ok(()) => {}

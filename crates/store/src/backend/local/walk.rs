@@ -13,15 +13,15 @@ use cap_std::fs::Dir;
 use memory::limits::WALKED_ENTRIES_MAX;
 use memory::path::RelativePath;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use tokio::runtime::Handle;
 
 use super::fs_time::FsTime;
 use super::root_dir::{RootDir, open_child};
-use super::{FileMeta, temp_name};
+use super::{stat_of, temp_name};
 use crate::backend::{
     BackendError, Extent, SkipReason, SkippedEntry, Stat, Walk, WalkedFile, WalkedFolder,
 };
+use crate::os::{self, EntryKind, FolderEntries, FolderEntry};
 
 /// Maximum number of skipped entries that are returned; a hostile tree may have any number.
 const SKIPPED_MAX: usize = 100;
@@ -93,22 +93,21 @@ pub(super) fn count(root_dir: &RootDir) -> Result<usize, BackendError> {
     let (mut entry_count, mut files) = (0, 0);
     let mut folders = vec![(folder, None::<RelativePath>)];
     while let Some((folder, folder_path)) = folders.pop() {
-        for entry in entries_of(&folder).map_err(to_error)? {
-            let entry = entry.map_err(|error| to_error(error.into()))?;
+        for entry in FolderEntries::of(&folder).map_err(to_error)? {
+            let entry = entry.map_err(to_error)?;
             entry_count += 1;
             if entry_count > WALKED_ENTRIES_MAX {
                 return Ok(files);
             }
-            let Some(name) = entry.file_name().to_str().ok().filter(|name| !name.starts_with('.'))
-            else {
+            let Some(name) = entry.name().ok().filter(|name| !name.starts_with('.')) else {
                 continue;
             };
             let path = folder_path
                 .as_ref()
                 .map_or_else(|| RelativePath::parse(name), |folder_path| folder_path.child(name));
-            match (kind_of(&folder, name, entry.file_type()), path) {
-                (Ok(FileType::RegularFile), Ok(_)) => files += 1,
-                (Ok(FileType::Directory), Ok(path)) => {
+            match (entry.kind(), path) {
+                (Ok(EntryKind::File), Ok(_)) => files += 1,
+                (Ok(EntryKind::Folder), Ok(path)) => {
                     // The files in a folder that cannot be opened cannot be counted.
                     if let Ok(Some(subfolder)) = open_child(&folder, name) {
                         folders.push((subfolder, Some(path)));
@@ -119,20 +118,6 @@ pub(super) fn count(root_dir: &RootDir) -> Result<usize, BackendError> {
         }
     }
     Ok(files)
-}
-
-fn entries_of(folder: &Dir) -> io::Result<rustix::fs::Dir> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::Dir::new(openat(folder, ".", flags, Mode::empty())?)?)
-}
-
-/// Returns the type of an entry. Calls `stat` if the file system does not return it with the name.
-fn kind_of(folder: &Dir, name: &str, reported: FileType) -> rustix::io::Result<FileType> {
-    if reported != FileType::Unknown {
-        return Ok(reported);
-    }
-    let metadata = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(metadata.st_mode))
 }
 
 struct Walker<'w> {
@@ -160,21 +145,16 @@ impl Walker<'_> {
     fn folder(&mut self, folder: &Arc<Dir>, index: usize) -> io::Result<()> {
         self.pending_folders += 1;
         (self.before_listing)(folder, self.folders[index].path.as_ref());
-        let mut entries = entries_of(folder)?;
-        while let Some(entry) = entries.read() {
+        for entry in FolderEntries::of(folder)? {
             let entry = entry?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
             self.entry_count += 1;
             if self.entry_count > WALKED_ENTRIES_MAX {
                 self.walk.incomplete = true;
                 break;
             }
-            match name.to_str() {
-                Ok(name) => self.entry(folder, (name, entry.file_type()), index),
-                Err(_) => self.skip(index, &name.to_string_lossy(), SkipReason::Unaddressable),
+            match entry.name() {
+                Ok(name) => self.entry(folder, (name, &entry), index),
+                Err(name) => self.skip(index, &name, SkipReason::Unaddressable),
             }
         }
         if self.pending_folders >= PENDING_FOLDERS_MAX {
@@ -183,20 +163,20 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, folder: &Arc<Dir>, (name, kind): (&str, FileType), index: usize) {
+    fn entry(&mut self, folder: &Arc<Dir>, (name, entry): (&str, &FolderEntry<'_>), index: usize) {
         if name.starts_with('.') {
             if temp_name::kind_of(name).is_some() {
                 self.skip(index, name, SkipReason::Temporary);
             }
             return;
         }
-        let Ok(kind) = kind_of(folder, name, kind) else {
+        let Ok(kind) = entry.kind() else {
             return self.skip(index, name, SkipReason::Unreadable);
         };
         match kind {
-            FileType::RegularFile | FileType::Directory => {}
-            FileType::Symlink => return self.skip(index, name, SkipReason::Link),
-            _ => return self.skip(index, name, SkipReason::Special),
+            EntryKind::File | EntryKind::Folder => {}
+            EntryKind::Link => return self.skip(index, name, SkipReason::Link),
+            EntryKind::Special => return self.skip(index, name, SkipReason::Special),
         }
         let path = match &self.folders[index].path {
             None => RelativePath::parse(name),
@@ -207,7 +187,7 @@ impl Walker<'_> {
             let reason = if is_too_deep { SkipReason::TooDeep } else { SkipReason::Unaddressable };
             return self.skip(index, name, reason);
         };
-        if kind == FileType::Directory {
+        if kind == EntryKind::Folder {
             return self.subfolder(folder, name, path, index);
         }
         self.stat_queue.submit(StatRequest { path, folder: Arc::clone(folder), index });
@@ -282,9 +262,8 @@ impl Walker<'_> {
 
 /// Calls `stat` for a file in an open folder. Returns `None` if there is no regular file of that name.
 pub(super) fn stat_file(folder: &Dir, name: &str, looked_at: FsTime) -> Option<Stat> {
-    let metadata = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let is_file = FileType::from_raw_mode(metadata.st_mode) == FileType::RegularFile;
-    is_file.then(|| FileMeta::from(&metadata).stat(looked_at))
+    let metadata = os::stat_in(folder, name).ok()?;
+    (metadata.kind == EntryKind::File).then(|| stat_of(&metadata, looked_at))
 }
 
 /// A file with a pending `stat`.

@@ -8,18 +8,17 @@
 use std::io::{self, Write as _};
 
 use async_trait::async_trait;
-use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
-use cap_std::fs::{
-    Dir, File, MetadataExt as _, OpenOptions, OpenOptionsExt as _, Permissions, PermissionsExt as _,
-};
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_std::fs::{Dir, File, OpenOptions};
 use memory::clock::Timestamp;
 use memory::limits::{OUTSIDE_RACE_RETRIES, PATH_SEGMENTS_MAX};
 use memory::path::RelativePath;
 
 use super::root_dir::{Privacy, RootDir};
 use super::temp_name::{backup_name, restore_hidden, temporary_name};
-use super::{FileMeta, blocking, open_file, walk};
+use super::{blocking, open_file, stamp_of, walk};
 use crate::backend::{BackendError, Expect, Extent, Staged, Stamp};
+use crate::os::{self, EntryKind};
 
 /// New bytes in a temporary file beside their path. Dropping it removes the file, and the folders that were created
 /// for it.
@@ -63,11 +62,7 @@ pub(super) fn stage(
     if let Ok(metadata) = staged.folder.symlink_metadata(&staged.name)
         && metadata.is_file()
     {
-        // The permission bits are kept. Other mode bits, such as setuid in a hostile checkout, are not.
-        let mode = metadata.permissions().mode() & 0o777;
-        if file.metadata().map_err(to_error)?.permissions().mode() & 0o777 != mode {
-            file.set_permissions(Permissions::from_mode(mode)).map_err(to_error)?;
-        }
+        os::copy_permissions(&metadata, &file).map_err(to_error)?;
     }
     Ok(staged)
 }
@@ -76,7 +71,7 @@ fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), Ba
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).follow(FollowSymlinks::No);
     if privacy == Privacy::Private {
-        options.mode(0o600);
+        os::private_file(&mut options);
     }
     loop {
         let name = temporary_name();
@@ -125,11 +120,7 @@ impl StagedFile {
 
     /// Sets the modification time of the new file. A failure is logged only: the text is complete without its time.
     fn date(&self, at: Timestamp) {
-        use rustix::fs::{AtFlags, Timespec, Timestamps, utimensat};
-        let time = Timespec { tv_sec: at.as_second(), tv_nsec: at.subsec_nanosecond().into() };
-        let times = Timestamps { last_access: time, last_modification: time };
-        let dated = utimensat(&self.folder, &self.temporary, &times, AtFlags::SYMLINK_NOFOLLOW);
-        if let Err(error) = dated {
+        if let Err(error) = os::set_modified(&self.folder, &self.temporary, at) {
             tracing::debug!(%error, "failed to set the modification time of an imported memory");
         }
     }
@@ -138,10 +129,10 @@ impl StagedFile {
     /// that an external edit is never lost.
     fn replace(&mut self, expected: Stamp) -> Result<(), BackendError> {
         let to_error = |error| BackendError::from_write("put a memory in place", error);
-        let own_inode = self.folder.symlink_metadata(&self.temporary).map_err(to_error)?.ino();
+        let own_inode = os::stat_in(&self.folder, &self.temporary).map_err(to_error)?.inode;
         match self.swap() {
             Ok(()) => {}
-            Err(error) if is_unsupported(&error) => return self.replace_by_rename(expected),
+            Err(error) if os::is_unsupported(&error) => return self.replace_by_rename(expected),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(BackendError::Changed);
             }
@@ -161,18 +152,18 @@ impl StagedFile {
         let backup = backup_name(&self.name);
         self.folder.rename(&self.temporary, &self.folder, &backup)?;
         self.temporary = backup;
-        exchange(&self.folder, &self.temporary, &self.name)
+        os::exchange_names(&self.folder, &self.temporary, &self.name)
     }
 
     /// Swaps back until the temporary name has the file of this write. An external writer may put yet another file
     /// in place between the swaps.
     fn swap_back(&mut self, own_inode: u64) -> Result<(), BackendError> {
         for _ in 0..OUTSIDE_RACE_RETRIES {
-            if exchange(&self.folder, &self.temporary, &self.name).is_err() {
+            if os::exchange_names(&self.folder, &self.temporary, &self.name).is_err() {
                 break;
             }
-            match self.folder.symlink_metadata(&self.temporary) {
-                Ok(metadata) if metadata.ino() == own_inode => return Err(BackendError::Changed),
+            match os::stat_in(&self.folder, &self.temporary) {
+                Ok(metadata) if metadata.inode == own_inode => return Err(BackendError::Changed),
                 Ok(_) | Err(_) => {}
             }
         }
@@ -214,50 +205,32 @@ fn remove_created_folders(created: Vec<(Dir, String)>) {
 
 /// Compares a file with a stamp, but for the change time of its metadata: a swap of two names updates that time.
 fn has_stamp(folder: &Dir, name: &str, expected: Stamp) -> bool {
-    let Ok(metadata) = folder.symlink_metadata(name) else { return false };
-    let (Stamp([ino, bytes, _, modified]), Stamp(actual)) =
-        (expected, FileMeta::from(&metadata).stamp());
-    metadata.is_file() && [ino, bytes, modified] == [actual[0], actual[1], actual[3]]
+    let Ok(metadata) = os::stat_in(folder, name) else { return false };
+    let (Stamp([inode, bytes, _, modified]), Stamp(actual)) = (expected, stamp_of(&metadata));
+    let is_equal = [inode, bytes, modified] == [actual[0], actual[1], actual[3]];
+    metadata.kind == EntryKind::File && is_equal
 }
 
 /// Removes a file name if possible; otherwise a sweep does. The file's blocks are freed on another thread: on ext4
 /// removing the name takes about 20 µs, and freeing, which happens when the last handle is closed, about 180 µs.
 fn remove_soon(folder: &Dir, name: &str) {
-    #[cfg(target_os = "linux")]
-    let handle = {
-        use rustix::fs::{Mode, OFlags};
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(folder, name, flags, Mode::empty())
-    };
+    let handle = os::hold_file(folder, name);
     drop(folder.remove_file(name));
-    #[cfg(target_os = "linux")]
-    if let (Ok(handle), Ok(runtime)) = (handle, tokio::runtime::Handle::try_current()) {
+    if let (Some(handle), Ok(runtime)) = (handle, tokio::runtime::Handle::try_current()) {
         drop(runtime.spawn_blocking(move || drop(handle)));
     }
 }
 
-#[cfg(target_os = "linux")]
-fn exchange(folder: &Dir, a: &str, b: &str) -> io::Result<()> {
-    use rustix::fs::RenameFlags;
-    Ok(rustix::fs::renameat_with(folder, a, folder, b, RenameFlags::EXCHANGE)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn exchange(_folder: &Dir, _a: &str, _b: &str) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Renames a file or folder to a name that must be free, atomically where the system can do that.
 pub(super) fn rename_noreplace(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::RenameFlags;
-        match rustix::fs::renameat_with(from, name, to, new_name, RenameFlags::NOREPLACE) {
-            Ok(()) => return Ok(()),
-            Err(error) if is_unsupported(&error.into()) => {}
-            Err(error) => return Err(error.into()),
-        }
+    match os::rename_to_free(from, name, to, new_name) {
+        Err(error) if os::is_unsupported(&error) => rename_in_two_steps(from, name, to, new_name),
+        result => result,
     }
+}
+
+/// Does the same where the system cannot do it in one step.
+fn rename_in_two_steps(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
     // A hard link fails if the new name exists. Folders cannot have hard links, so for them check and rename are
     // two steps.
     if from.symlink_metadata(name)?.is_dir() {
@@ -268,10 +241,6 @@ pub(super) fn rename_noreplace(from: &Dir, name: &str, to: &Dir, new_name: &str)
     }
     from.hard_link(name, to, new_name)?;
     from.remove_file(name)
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 
 /// Removes a file: moves it aside, checks it, and then deletes it or moves it back.
@@ -388,7 +357,7 @@ pub(super) fn sync(root_dir: &RootDir, paths: &[RelativePath]) -> Result<(), Bac
     let to_error = |error| BackendError::from_write("synchronize a memory", error);
     if paths.len() >= SYNC_ALL_FROM
         && let Some(root) = root_dir.open()?
-        && sync_file_system(&root).map_err(to_error)?
+        && os::sync_file_system(&root).map_err(to_error)?
     {
         return Ok(());
     }
@@ -421,38 +390,15 @@ pub(super) fn sync(root_dir: &RootDir, paths: &[RelativePath]) -> Result<(), Bac
     parents.dedup();
     for parent in &parents {
         match root_dir.open_folder(parent.as_ref()) {
-            Ok(Some(folder)) => sync_folder(&folder).map_err(to_error)?,
+            Ok(Some(folder)) => os::sync_folder(&folder).map_err(to_error)?,
             Ok(None) | Err(BackendError::WrongKind | BackendError::Escapes(_)) => {}
             Err(error) => return Err(error),
         }
     }
     for folder in root_dir.open_ancestors()? {
-        sync_folder(&folder).map_err(to_error)?;
+        os::sync_folder(&folder).map_err(to_error)?;
     }
     Ok(())
-}
-
-/// Synchronizes the whole file system of a folder. Returns whether the system supports that.
-#[cfg(target_os = "linux")]
-fn sync_file_system(folder: &Dir) -> io::Result<bool> {
-    rustix::fs::syncfs(open_readable(folder)?)?;
-    Ok(true)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn sync_file_system(_folder: &Dir) -> io::Result<bool> {
-    Ok(false)
-}
-
-/// Opens a folder again for reading: a handle that only names it (`O_PATH`) cannot be synchronized.
-fn open_readable(folder: &Dir) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).nonblock(true);
-    folder.open_with(".", &options)
-}
-
-fn sync_folder(folder: &Dir) -> io::Result<()> {
-    open_readable(folder)?.sync_all()
 }
 
 #[cfg(test)]

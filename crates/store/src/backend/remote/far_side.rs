@@ -7,9 +7,7 @@
 //! at the end of a local process.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,8 +39,8 @@ use crate::binding::{BaseFolders, Checkout, RootFiles, project_root_spec};
 use crate::caller::Caller;
 use crate::context_files::load::{LoadLimits, relative_path};
 use crate::context_files::{ContextCache, ContextFiles, ContextSettings};
-use crate::host_fs;
 use crate::watch::FolderWatcher;
+use crate::{host_fs, os};
 
 /// Maximum number of reading calls that run at the same time.
 const READS_AT_ONCE: usize = 32;
@@ -318,7 +316,7 @@ fn at_most(number: u64, most: usize) -> usize {
 
 /// Returns the folder that a client named, with the home folder for `~`; `None` for a relative path.
 fn folder_at(named: Vec<u8>, home: &Path) -> Option<PathBuf> {
-    let named = PathBuf::from(OsString::from_vec(named));
+    let named = os::path_from_bytes(named);
     let folder = named.strip_prefix("~").map_or(named.clone(), |below| home.join(below));
     folder.is_absolute().then_some(folder)
 }

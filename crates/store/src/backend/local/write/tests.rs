@@ -132,3 +132,45 @@ fn a_file_that_cannot_be_swapped_back_is_restored() {
         &["d/a.md=theirs", "d/b.md=one"],
     );
 }
+
+/// Covers systems and file systems that cannot swap two names.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "an editor writes by itself")]
+fn a_write_without_a_swap_refuses_a_file_that_changed() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join("memory/d")).unwrap();
+    let root_dir = root_dir(home.path());
+    edit(&root_dir, "one");
+    let before = stamp(&root_dir, "d/a.md");
+    let mut staged = stage(&root_dir, &path("d/a.md"), b"ours").unwrap();
+    staged.replace_by_rename(before).unwrap();
+    staged.is_pending = false;
+    drop(staged);
+    assert_eq!(shown(home.path()), ["memory/d/a.md=ours"]);
+
+    edit(&root_dir, "theirs");
+    let staged = stage(&root_dir, &path("d/a.md"), b"late").unwrap();
+    assert!(matches!(staged.replace_by_rename(before), Err(BackendError::Changed)));
+    drop(staged);
+    assert_eq!(shown(home.path()), ["memory/d/a.md=theirs"]);
+}
+
+/// Covers systems and file systems without a rename that never replaces.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the files are made by hand")]
+fn a_rename_in_two_steps_never_replaces() {
+    let home = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "d/a", "e/a"] {
+        fs::create_dir_all(home.path().join(name).parent().unwrap()).unwrap();
+        fs::write(home.path().join(name), name).unwrap();
+    }
+    let folder = Dir::open_ambient_dir(home.path(), cap_std::ambient_authority()).unwrap();
+    for (from, to) in [("a", "b"), ("d", "e"), ("a", "e"), ("d", "b")] {
+        let error = rename_in_two_steps(&folder, from, &folder, to).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{from} -> {to}");
+    }
+    assert_eq!(shown(home.path()), ["a=a", "b=b", "d/a=d/a", "e/a=e/a"]);
+    rename_in_two_steps(&folder, "a", &folder, "c").unwrap();
+    rename_in_two_steps(&folder, "d", &folder, "f").unwrap();
+    assert_eq!(shown(home.path()), ["b=b", "c=a", "e/a=e/a", "f/a=d/a"]);
+}
