@@ -103,6 +103,7 @@ fn pack(
         lists = build::lists(workspace, tools, release)?;
     }
     let built = packages::all(workspace, tools, release)?;
+    lists.push(registry::entry(tools, release, &built)?);
     let files = built.iter().flat_map(packages::Package::files).chain(&lists);
     let names: Vec<_> = files.filter_map(|file| file.file_name()).collect();
     let mut sum = Command::new("sha256sum");

@@ -99,7 +99,6 @@ pub(crate) const FOR_DIST: &[Tool] = &[
     RPM,
     CLAUDE_CODE,
     MCPB,
-    CHECK_JSONSCHEMA,
     SKILLSAW,
     Tool::python("cargo-zigbuild", "0.24.1"),
     Tool::python("ziglang", "0.17.1"),
@@ -179,7 +178,7 @@ const RPM: Tool = Tool { source: ToolSource::System, name: "rpm", version: "", f
 const CLAUDE_CODE: Tool = Tool::npm("@anthropic-ai/claude-code", "2.1.331");
 /// Checks and unpacks bundles of MCP servers.
 const MCPB: Tool = Tool::npm("@anthropic-ai/mcpb", "2.1.2");
-/// Holds the schemas of the MCP registry.
+/// Checks the entry of the MCP registry: it holds the schemas.
 const SKILLSAW: Tool = Tool::python("skillsaw", "0.22.0");
 /// Drives a browser.
 const PLAYWRIGHT: Tool = Tool::npm("playwright-core", "1.65.1");

@@ -32,8 +32,6 @@ pub(super) enum Package {
     Opencode(PathBuf),
     /// A bundle of an MCP server for desktop programs.
     Bundle(PathBuf),
-    /// The entry of the MCP registry, which names other packages.
-    Registry(PathBuf),
 }
 
 impl Package {
@@ -47,8 +45,7 @@ impl Package {
             | Self::ClaudeCode(file)
             | Self::Gemini(file)
             | Self::Opencode(file)
-            | Self::Bundle(file)
-            | Self::Registry(file) => vec![file],
+            | Self::Bundle(file) => vec![file],
             Self::Npm(command, program) => vec![command, program],
         }
     }
@@ -110,7 +107,6 @@ pub(super) fn all(
     packages.push(wheel(workspace, tools, release)?);
     packages.push(npm(workspace, tools, release)?);
     packages.extend(plugins::all(workspace, tools, release)?);
-    packages.push(registry::entry(release, &packages)?);
     Ok(packages)
 }
 
@@ -203,7 +199,7 @@ fn npm(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::
         "repository": manifest["repository"],
         "os": [system],
         "cpu": [machine],
-        "files": ["bin"],
+        "files": ["bin", "LICENSE-*"],
     });
     if system == Some("linux") {
         of_platform["libc"] = json!([libc.unwrap_or("glibc")]);

@@ -109,7 +109,7 @@ impl PluginBuild<'_> {
             "type": "module",
             "main": "index.js",
             "exports": { ".": "./index.js" },
-            "files": ["hooks.js", "index.js", "servers.json"],
+            "files": ["hooks.js", "index.js", "servers.json", "LICENSE-*"],
         });
         write_json(&folder.join("package.json"), &manifest)?;
         packages::npm_pack(self.tools, self.release, &folder).map(Package::Opencode)

@@ -1,9 +1,10 @@
 //! The entry of the MCP registry: a file that names the packages with the server.
 //!
-//! The registry accepts an entry only if each package names the entry, too, or has the digest that the entry gives.
+//! The registry accepts an entry only if each package names the entry, too, or has the digest that the entry gives. `dist` checks
+//! the same, and the schema.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
@@ -13,6 +14,7 @@ use crate::cargo;
 use crate::dist::Release;
 use crate::dist::packages::Package;
 use crate::dist::plugins::write_json;
+use crate::tools::Tools;
 
 /// The schema of an entry.
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
@@ -35,8 +37,12 @@ pub(super) fn claim_in_readme(release: &Release, readme: &Path) -> anyhow::Resul
     Ok(fs::write(readme, claim)?)
 }
 
-/// Writes the entry, with the digest of the bundle among the packages.
-pub(super) fn entry(release: &Release, packages: &[Package]) -> anyhow::Result<Package> {
+/// Writes the entry, with the digest of the bundle among the packages, and checks it as the registry does.
+pub(super) fn entry(
+    tools: &Tools,
+    release: &Release,
+    packages: &[Package],
+) -> anyhow::Result<PathBuf> {
     let Release { version, description, repository, .. } = release;
     let bundle = packages.iter().find_map(|package| match package {
         Package::Bundle(file) => Some(file),
@@ -83,11 +89,43 @@ pub(super) fn entry(release: &Release, packages: &[Package]) -> anyhow::Result<P
     }
     let file = release.out.join("server.json");
     write_json(&file, &entry)?;
-    Ok(Package::Registry(file))
+    let mut lint = tools.python_command("skillsaw")?;
+    cargo::output(lint.arg("lint").arg(&release.out)).context("server.json is not valid")?;
+    check_claims(tools, &name(repository), packages)?;
+    Ok(file)
+}
+
+/// Prints the description of a wheel, with the text of its README.
+const WHEEL_SCRIPT: &str = "import sys, zipfile
+wheel = zipfile.ZipFile(sys.argv[1])
+print(*(wheel.read(file).decode() for file in wheel.namelist() if file.endswith('/METADATA')))";
+
+/// Fails if a package of another registry does not name the entry.
+fn check_claims(tools: &Tools, name: &str, packages: &[Package]) -> anyhow::Result<()> {
+    for package in packages {
+        let (claim, mut read) = match package {
+            Package::Npm(command, _) => {
+                let mut tar = Command::new("tar");
+                tar.args(["--extract", "--to-stdout", "--file"]).arg(command);
+                tar.arg("package/package.json");
+                (format!("\"mcpName\": \"{name}\""), tar)
+            }
+            Package::Wheel(file) => {
+                let mut python = tools.python_command("python")?;
+                python.args(["-c", WHEEL_SCRIPT]).arg(file);
+                (format!("mcp-name: {name} "), python)
+            }
+            _ => continue,
+        };
+        let described = cargo::output(&mut read)?;
+        let file = package.files()[0].display();
+        anyhow::ensure!(described.contains(&claim), "{file} lacks `{claim}`");
+    }
+    Ok(())
 }
 
 /// Returns the SHA-256 of a file.
-pub(super) fn sha256(file: &Path) -> anyhow::Result<String> {
+fn sha256(file: &Path) -> anyhow::Result<String> {
     let printed = cargo::output(Command::new("sha256sum").arg(file))?;
     printed.split(' ').next().map(str::to_owned).context("there is no digest")
 }

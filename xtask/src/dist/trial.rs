@@ -36,12 +36,7 @@ pub(super) fn try_all(
         let name = package.files()[0].file_name().unwrap_or_default().to_string_lossy();
         try_one(tools, (&folder, package), release)
             .with_context(|| format!("{name} does not work"))?;
-        if matches!(package, Package::Registry(_)) {
-            plugins::check_entry(tools, release, packages).with_context(|| name.to_string())?;
-            println!("{name}: fits its schema and the packages");
-        } else {
-            println!("{name}: installed, remembered, recalled, removed");
-        }
+        println!("{name}: installed, remembered, recalled, removed");
     }
     Ok(())
 }
@@ -101,7 +96,6 @@ fn try_one(
         Package::Gemini(file) => plugins::try_gemini(folder, (file, release)),
         Package::Opencode(file) => plugins::try_opencode(tools, folder, (file, release)),
         Package::Bundle(file) => plugins::try_bundle(tools, folder, (file, release)),
-        Package::Registry(_) => Ok(()),
     }
 }
 

@@ -12,10 +12,9 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::cargo;
+use crate::dist::Release;
 use crate::dist::mcp::McpServer;
-use crate::dist::packages::Package;
 use crate::dist::trial::{BareRoot, EmptyHome, FACT, QUESTION};
-use crate::dist::{Release, registry};
 use crate::tools::Tools;
 
 /// The memory that the trials create.
@@ -135,54 +134,6 @@ pub(super) fn try_bundle(
     anyhow::ensure!(declared == tools, "the server has the tools {tools:?}, not {declared:?}");
     fs::remove_dir_all(unpacked)?;
     root.check_memory()
-}
-
-/// Checks the entry of the MCP registry: its schema, and what the registry requires of the packages that it names.
-pub(super) fn check_entry(
-    tools: &Tools,
-    release: &Release,
-    packages: &[Package],
-) -> anyhow::Result<()> {
-    let file = release.out.join("server.json");
-    let mut find = tools.python_command("python")?;
-    let folder = "import skillsaw.schemas.mcp_registry as all; print(all.__path__[0])";
-    let schemas = cargo::output(find.args(["-c", folder]))?;
-    let schema = Path::new(schemas.trim()).join("v2025_12_11/server.schema.json");
-    let mut check = tools.python_command("check-jsonschema")?;
-    cargo::output(check.arg("--schemafile").arg(schema).arg(&file))?;
-
-    let entry = read_json(&file)?;
-    let name = registry::name(&release.repository);
-    for package in packages {
-        let described = match package {
-            Package::Npm(command, _) => {
-                let mut tar = Command::new("tar");
-                tar.args(["--extract", "--to-stdout", "--file"]).arg(command);
-                cargo::output(tar.arg("package/package.json"))?
-            }
-            Package::Wheel(file) => {
-                let mut unzip = tools.python_command("python")?;
-                let script = "import sys, zipfile
-wheel = zipfile.ZipFile(sys.argv[1])
-print(*(wheel.read(name).decode() for name in wheel.namelist() if name.endswith('/METADATA')))";
-                cargo::output(unzip.args(["-c", script]).arg(file))?
-            }
-            Package::Bundle(file) => {
-                let digest = registry::sha256(file)?;
-                let listed = &entry["packages"][2]["fileSha256"];
-                anyhow::ensure!(*listed == digest, "the bundle has the digest {digest}");
-                continue;
-            }
-            _ => continue,
-        };
-        let claims = [format!("\"mcpName\": \"{name}\""), format!("mcp-name: {name} ")];
-        anyhow::ensure!(
-            claims.iter().any(|claim| described.contains(claim)),
-            "{} does not name {name}",
-            package.files()[0].display()
-        );
-    }
-    Ok(())
 }
 
 /// Writes a memory through a server, reads it and recalls it. Returns the names of the tools.
