@@ -84,8 +84,9 @@ pub(super) fn stage(
     Ok(())
 }
 
-/// Gives all files and folders in a folder the time of the release.
-pub(super) fn set_times(release: &Release, folder: &Path) -> anyhow::Result<()> {
+/// Gives all files and folders in a folder the time of the release, and permissions that do not depend on the umask.
+pub(super) fn normalize(release: &Release, folder: &Path) -> anyhow::Result<()> {
+    cargo::output(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(folder))?;
     let mut find = Command::new("find");
     find.arg(folder).args(["-exec", "touch", "--no-dereference", "--date"]);
     cargo::output(find.arg(format!("@{}", release.time)).args(["{}", "+"])).map(drop)
@@ -97,7 +98,7 @@ pub(super) fn all(
     tools: &Tools,
     release: &Release,
 ) -> anyhow::Result<Vec<Package>> {
-    set_times(release, &release.stage)?;
+    normalize(release, &release.stage)?;
     let name = format!("lukasa-{}-{}", release.version, release.target);
     let mut packages = vec![Package::Tarball(tarball(release, &release.stage, &name)?)];
     if release.target.has_system_packages() {
@@ -212,6 +213,7 @@ fn npm(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::
 
 /// Packs a folder as an npm package, and returns the file.
 pub(super) fn npm_pack(tools: &Tools, release: &Release, folder: &Path) -> anyhow::Result<PathBuf> {
+    normalize(release, folder)?;
     let mut npm = tools.npm_command();
     npm.current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(&release.out);
     Ok(release.out.join(cargo::output(&mut npm)?.trim()))

@@ -152,8 +152,7 @@ impl PluginBuild<'_> {
 
         let Release { out, target, .. } = self.release;
         let file = out.join(format!("lukasa-{version}-{target}.mcpb"));
-        cargo::output(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&folder))?;
-        packages::set_times(self.release, &folder)?;
+        packages::normalize(self.release, &folder)?;
         // The packer of that tool writes the current time into the file. Python writes that of each file, in local time.
         let mut zip = self.tools.python_command("python")?;
         zip.current_dir(&folder).env("TZ", "UTC").args(["-m", "zipfile", "--create"]).arg(&file);
