@@ -20,7 +20,7 @@ use crate::workspace::CargoWorkspace;
 /// The author in the manifests of plugins.
 const AUTHOR: &str = "The Lukasa developers";
 
-/// The version of MCPB's manifest. Version 0.4 adds only servers in Python, and older desktop programs refuse it.
+/// The version of MCPB's manifest. Version 0.4 adds only servers in Python, and a program that knows 0.3 refuses it.
 const MCPB_MANIFEST: &str = "0.3";
 
 /// Builds all packages for agents.
