@@ -1,10 +1,13 @@
 //! Release packages: a program for many Linux systems, packed in all the formats in which people install it.
 //!
 //! Each package is built from one program and then tried: it is installed in an empty root, a fact is remembered and
-//! recalled, and the package is removed again.
+//! recalled, and the package is removed again. Plugins of agents have the settings that this program installs.
 
 mod build;
+mod mcp;
 mod packages;
+mod plugins;
+mod registry;
 mod trial;
 
 use std::fs;
@@ -37,6 +40,7 @@ pub(crate) struct DistArgs {
 #[derive(Debug)]
 struct Release {
     version: String,
+    description: String,
     repository: String,
     target: Platform,
     /// Seconds since 1970, which all files in the packages have: the time of the commit.
@@ -47,6 +51,8 @@ struct Release {
     stage: PathBuf,
     /// A folder for files of this run.
     work: PathBuf,
+    /// The folder with a program of this version that runs on this machine.
+    program_dir: PathBuf,
 }
 
 /// Builds the program and all packages.
@@ -97,6 +103,7 @@ fn pack(
         lists = build::lists(workspace, tools, release)?;
     }
     let built = packages::all(workspace, tools, release)?;
+    lists.push(registry::entry(tools, release, &built)?);
     let files = built.iter().flat_map(packages::Package::files).chain(&lists);
     let names: Vec<_> = files.filter_map(|file| file.file_name()).collect();
     let mut sum = Command::new("sha256sum");
@@ -113,14 +120,23 @@ impl Release {
         if work.exists() {
             fs::remove_dir_all(&work)?;
         }
+        let stage = work.join("stage");
+        // Where the new program does not run, the one of this machine prints the same texts.
+        let program_dir = if target.runs_here() {
+            stage.join("bin")
+        } else {
+            docs::build_program(workspace)?.parent().map(Path::to_owned).unwrap_or_default()
+        };
         let release = Self {
             version: package_text(&manifest, "version")?,
+            description: program_description(workspace)?,
             repository: package_text(&manifest, "repository")?,
             target,
             time: commit_time(workspace)?,
             out: dist.join(target.to_string()),
-            stage: work.join("stage"),
+            stage,
             work,
+            program_dir,
         };
         // Files of an earlier run do not belong to this release.
         if release.out.exists() {
@@ -130,6 +146,22 @@ impl Release {
         fs::create_dir_all(&release.stage)?;
         Ok(release)
     }
+
+    /// Returns a program of this version, with an empty home.
+    fn lukasa(&self) -> Command {
+        // By its name, because the scripts and settings that it writes call it by its name, too.
+        let mut lukasa = Command::new("lukasa");
+        lukasa.env("PATH", &self.program_dir).env("LUKASA_HOME", self.work.join("home"));
+        lukasa
+    }
+}
+
+/// Returns the description of the program in its manifest.
+fn program_description(workspace: &CargoWorkspace) -> anyhow::Result<String> {
+    let manifest: toml::Table =
+        fs::read_to_string(workspace.root.join("crates/cli/Cargo.toml"))?.parse()?;
+    let text = manifest.get("package").and_then(|package| package.get("description")?.as_str());
+    text.map(str::to_owned).context("the manifest of the program has no description")
 }
 
 /// Returns the time of the newest commit; that of `SOURCE_DATE_EPOCH` in a folder that is no checkout.

