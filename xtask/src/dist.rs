@@ -68,7 +68,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &DistArgs) -> anyhow::Result
     if args.no_trial {
         println!("The packages were not tried.");
     } else if args.target.runs_here() {
-        trial::try_all(&tools, &release, &built)?;
+        trial::try_all(workspace, &tools, &release, &built)?;
     } else {
         println!("The packages were not tried: a program for {} does not run here.", args.target);
     }
@@ -85,7 +85,7 @@ pub(crate) fn check(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result
     // Its debug information is many times the size of the program.
     cargo::run(Command::new("strip").arg("-o").arg(&program).arg(debug))?;
     let built = pack(workspace, tools, (&release, &program, false))?;
-    trial::try_all(tools, &release, &built)
+    trial::try_all(workspace, tools, &release, &built)
 }
 
 /// The file with the SHA-256 of each package, in the format of `sha256sum`.

@@ -4,6 +4,7 @@
 //! wheel and the npm packages need the interpreter of this machine. Each trial installs a package, remembers a fact, recalls it
 //! and removes the package. The memory stays.
 
+mod container;
 mod plugins;
 
 use std::fs;
@@ -16,28 +17,38 @@ use crate::cargo;
 use crate::dist::Release;
 use crate::dist::packages::Package;
 use crate::tools::{Tools, system};
+use crate::workspace::CargoWorkspace;
 
 /// The fact that each trial remembers, and the question that it is recalled by.
 const FACT: &str = "The berth of the boat Merle is number seven.";
 const QUESTION: &str = "Which berth has the boat Merle?";
 
-/// Tries each package.
+/// Tries each package, and the image of the container file.
 pub(super) fn try_all(
+    workspace: &CargoWorkspace,
     tools: &Tools,
     release: &Release,
     packages: &[Package],
 ) -> anyhow::Result<()> {
-    for package in packages {
+    let empty_folder = || {
         let folder = release.work.join("trial");
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
+        anyhow::Ok(folder)
+    };
+    for package in packages {
+        let folder = empty_folder()?;
         let name = package.files()[0].file_name().unwrap_or_default().to_string_lossy();
         try_one(tools, (&folder, package), release)
             .with_context(|| format!("{name} does not work"))?;
         println!("{name}: installed, remembered, recalled, removed");
     }
+    let program = release.stage.join("bin/lukasa");
+    container::try_container(&workspace.root, &empty_folder()?, &program)
+        .context("the image does not work")?;
+    println!("{}: started, remembered, recalled, stopped", container::CONTAINERFILE);
     Ok(())
 }
 
