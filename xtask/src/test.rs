@@ -1,7 +1,7 @@
 //! Runs all gates, one after the other: "the tests" of the README, which CI runs too.
 //!
 //! It installs the tools, stops at the first failure, and prints a table of the gates and their times. The two gates
-//! that search until their time is over run in parallel, and so do two that build.
+//! that search until their time is over run in parallel, and so do two that build, and two that start programs.
 
 use std::fmt::Write as _;
 use std::thread;
@@ -75,7 +75,8 @@ const STEPS: [CheckStep; 14] = [
     CheckStep::new("test", "unit and integration tests", test),
     CheckStep::new("doctest", "examples in the API documentation", doctest),
     CheckStep::new("sdk", "the clients in TypeScript and Python against the daemon", sdk::check),
-    CheckStep::new("dist", "the packages, each in an empty root", dist::check),
+    // Both start one program after the other, and wait for it.
+    CheckStep::new("dist", "the packages, each in an empty root", dist::check).in_parallel(),
     CheckStep::new("fuzz", "parsers on hostile bytes, a minute in all", fuzz_step),
     CheckStep::new("sim", "the seeded simulator, a minute", sim_step).in_parallel(),
 ];
