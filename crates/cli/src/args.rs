@@ -576,7 +576,8 @@ pub(crate) struct Undo {
 /// Finds file names that are not valid memory paths, links, and files over the size limit. Finds frontmatter that is
 /// invalid or occurs twice, and conflict markers of merges. Finds left-over temporary files, interrupted commits and
 /// damaged state. The exit status is 1 while something needs attention. Also prints hints, which do not change the exit
-/// status: entries that repeat others, missing descriptions, and values of the frontmatter without quotes.
+/// status: entries that repeat others, missing descriptions, values of the frontmatter without quotes, and damaged
+/// databases that were set aside.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  lukasa doctor\n  lukasa doctor --fix")]
 pub(crate) struct Doctor {

@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 
+pub(crate) use self::git::selects_driver;
 use crate::install::entry::ConfigValue;
 use crate::install::jsonc::PathStep;
 use crate::install::record::{PriorSetting, Replacement};

@@ -1,5 +1,6 @@
 //! The grammar of the command that git calls to merge memories.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -27,7 +28,7 @@ pub(crate) struct MergeDriver {
 
     /// Path of the memory in the checkout, for messages; `%P` of git
     #[arg(allow_hyphen_values = true)]
-    pub(crate) path: String,
+    pub(crate) path: PathBuf,
 
     /// Length of conflict markers; `%L` of git
     #[arg(long, value_name = "N", default_value_t = memory::limits::MARKER_LENGTH_MIN)]
@@ -35,13 +36,13 @@ pub(crate) struct MergeDriver {
 
     /// Name of the version that both sides began with; `%S` of git
     #[arg(long, value_name = "NAME", default_value = "base", allow_hyphen_values = true)]
-    pub(crate) base_label: String,
+    pub(crate) base_label: OsString,
 
     /// Name of our version; `%X` of git
     #[arg(long, value_name = "NAME", default_value = "ours", allow_hyphen_values = true)]
-    pub(crate) our_label: String,
+    pub(crate) our_label: OsString,
 
     /// Name of their version; `%Y` of git
     #[arg(long, value_name = "NAME", default_value = "theirs", allow_hyphen_values = true)]
-    pub(crate) their_label: String,
+    pub(crate) their_label: OsString,
 }

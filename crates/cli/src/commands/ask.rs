@@ -22,7 +22,8 @@ pub(crate) fn can_ask(app: &App) -> bool {
 
 /// Refuses a command that needs consent, if no question can be asked and `-y` is missing.
 ///
-/// `command` is the command as it was called, `does` its effect.
+/// `command` is the name of the command, `does` its effect. The help does not repeat the command: without its arguments it may
+/// be another one, such as `undo -y`, which undoes the last change.
 pub(crate) fn require_consent(
     app: &App,
     consent: Consent,
@@ -39,7 +40,7 @@ pub(crate) fn require_consent(
         _ => "`lukasa undo` undoes it",
     };
     Err(Failure::usage(format!("`lukasa {command}` {does}, and needs `-y` {why}"))
-        .help(format!("run `lukasa {command} -y` to skip the question; {back}")))
+        .help(format!("add `-y` to your command to skip the question; {back}")))
 }
 
 /// Prints `about`, which must be sanitized, and asks a question.

@@ -54,7 +54,7 @@ struct InstallPlan {
     /// Its name on the command line.
     word: String,
     /// The next step for the user.
-    next: &'static str,
+    next: Option<&'static str>,
     action: InstallAction,
     changes: Vec<ConfigChange>,
     declined: Vec<String>,
@@ -77,7 +77,7 @@ impl InstallPlan {
             None => ReadAccess::Owner,
             Some(_) => ReadAccess::Default,
         };
-        let (title, next, word) = (agent.title, agent.next, spec.agent.word());
+        let (title, next, word) = (agent.title, Some(agent.next), spec.agent.word());
         let names_program = spec.project.is_none();
         Self { title, word, next, action, changes, declined, readers, names_program }
     }
@@ -521,7 +521,7 @@ fn show_difference(app: &App, changes: &[ConfigChange]) -> Result<(), Failure> {
 
 fn report(app: &App, plan: &InstallPlan, args: &Installation) -> Result<Status, Failure> {
     let anything = plan.changes.iter().any(|change| !change.diff.is_empty());
-    let next = (plan.action == InstallAction::Install && anything).then_some(plan.next);
+    let next = (plan.action == InstallAction::Install && anything).then_some(plan.next).flatten();
     if app.output.json {
         let files = plan.changes.iter().map(|change| {
             let does = match &change.edited.text {

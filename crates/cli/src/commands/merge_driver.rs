@@ -4,6 +4,7 @@
 //! by entry, git merges by line. If git cannot either, because a file is binary, our version stays in place, and git
 //! reports a conflict.
 
+use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -40,7 +41,7 @@ pub(crate) fn run(output: &Output, args: &MergeDriver) -> Result<Status, Failure
             Ok(if conflicts == 0 { Status::Done } else { CONFLICT })
         }
         Err(reason) => {
-            output.note(&format!("{}: merged by line, because {reason}", args.path));
+            output.note(&format!("{}: merged by line, because {reason}", args.path.display()));
             driver.merge_by_line()
         }
     }
@@ -49,15 +50,16 @@ pub(crate) fn run(output: &Output, args: &MergeDriver) -> Result<Status, Failure
 /// The arguments, with the names of the sides.
 struct Driver<'a> {
     args: &'a MergeDriver,
-    labels: [&'a str; 3],
+    /// Names of branches and subjects of commits, which may be invalid UTF-8.
+    labels: [&'a OsStr; 3],
     marker_length: usize,
 }
 
 impl<'a> Driver<'a> {
     fn new(args: &'a MergeDriver) -> Self {
         // A version of git before 2.44 passes the placeholders of names on as they are.
-        let label = |label: &'a str, placeholder, default| {
-            if label == placeholder { default } else { label }
+        let label = |label: &'a OsStr, placeholder: &str, default: &'a str| {
+            if label == placeholder { default.as_ref() } else { label }
         };
         let labels = [
             label(&args.base_label, "%S", "base"),
@@ -71,7 +73,7 @@ impl<'a> Driver<'a> {
     /// Merges by entry, or returns the reason why that is not possible.
     fn merge_by_entry(&self) -> Result<Result<MergedMemory, String>, Failure> {
         // The attributes of a repository may name the driver for any file.
-        if !Path::new(&self.args.path).starts_with(MEMORIES) {
+        if !self.args.path.starts_with(MEMORIES) {
             return Ok(Err("it is no memory".to_owned()));
         }
         let read =
@@ -83,9 +85,9 @@ impl<'a> Driver<'a> {
         else {
             return Ok(Err("a version is not UTF-8 text".to_owned()));
         };
-        let [_, our_label, their_label] = self.labels;
+        let [_, our_label, their_label] = self.labels.map(OsStr::to_string_lossy);
         let markers =
-            MarkerStyle { length: self.marker_length, ours: our_label, theirs: their_label };
+            MarkerStyle { length: self.marker_length, ours: &our_label, theirs: &their_label };
         let input = MergeInput { base, ours, theirs };
         // A broken invariant must not leave our version in place as if it were the merge.
         match catch_unwind(AssertUnwindSafe(|| merge(&input, &markers))) {
@@ -102,10 +104,14 @@ impl<'a> Driver<'a> {
         command.args(["merge-file", "--quiet"]);
         command.arg(format!("--marker-size={}", self.marker_length));
         for label in [our_label, base_label, their_label] {
-            command.args(["-L", label]);
+            command.arg("-L").arg(label);
         }
         command.arg("--").args([ours, base, theirs]).stdin(Stdio::null());
-        match command.status()?.code() {
+        let ended = command.status().map_err(|error| {
+            Failure::file("run `git merge-file` for", &self.args.path, &error)
+                .help("git must be in the search path")
+        })?;
+        match ended.code() {
             Some(0) => Ok(Status::Done),
             Some(1..=MERGE_FILE_CONFLICTS_MAX) => Ok(CONFLICT),
             // Git merges no binary files either. Its own answer to that is a conflict with our version in place.

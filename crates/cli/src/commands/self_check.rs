@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::app::{self, App};
 use crate::args::{SelfAction, SelfArgs, SelfCheck};
+use crate::commands::status::databases_set_aside;
 use crate::daemon;
 use crate::exit::{Failure, Status, chain};
 use crate::render::sanitize;
@@ -53,7 +54,16 @@ async fn state(app: &App) -> Result<String, String> {
     let file = app.engine.state_file().expect("a command works on the files of this host");
     let newest = ChangesQuery { max: 1, ..ChangesQuery::default() };
     match app.memories().changes(&newest).await {
-        Ok(_) => Ok(format!("fits, {}", file.display())),
+        Ok(_) if !file.exists() => Ok("none yet".to_owned()),
+        Ok(_) => {
+            let set_aside = match databases_set_aside(app).last() {
+                Some(old) => {
+                    format!("; a damaged one is set aside, see `lukasa doctor`: {}", old.display())
+                }
+                None => String::new(),
+            };
+            Ok(format!("fits, {}{set_aside}", file.display()))
+        }
         Err(error) => Err(chain(&error)),
     }
 }

@@ -37,13 +37,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     // Errors of the state are among the findings.
     let pending = app.engine.proposal_queue().count(&memories).await.unwrap_or_default();
     let state_file = app.engine.state_file().expect("a command works on the files of this host");
-    let set_aside = set_aside_databases(state_file).unwrap_or_else(|error| {
-        // A missing folder has no databases.
-        if error.kind() != std::io::ErrorKind::NotFound {
-            app.output.warning(&format!("cannot search for damaged databases: {error}"));
-        }
-        Vec::new()
-    });
+    let set_aside = databases_set_aside(app);
     let encoder = app.engine.encoder_status();
     if app.output.json {
         let mut value = status_value(&health, state_file, next_dream);
@@ -197,7 +191,7 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
         let health = app.wait_with_progress("checking", memories.health(Depth::Thorough)).await?;
         RepairReport { actions: Vec::new(), remaining: health.findings, advice: health.advice }
     };
-    let drafts = drafts::list(app);
+    let (drafts, set_aside) = (drafts::list(app), databases_set_aside(app));
     if app.output.json {
         let values =
             |findings: &[HealthFinding]| findings.iter().map(finding_value).collect::<Vec<_>>();
@@ -206,13 +200,42 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
             "findings": values(&report.remaining),
             "advice": values(&report.advice),
             "drafts": drafts.iter().map(draft_value).collect::<Vec<_>>(),
+            "set_aside": set_aside.iter().map(|old| old.display().to_string()).collect::<Vec<_>>(),
         }))?;
     } else {
         let look = app.output.style;
         let text = doctor_text(&report, args.fix, look);
-        app.output.text(&format!("{text}{}", drafts_text(&drafts, now(), look)))?;
+        let drafts = drafts_text(&drafts, now(), look);
+        app.output.text(&format!("{text}{}{drafts}", set_aside_text(&set_aside, look)))?;
     }
     Ok(if report.remaining.is_empty() { Status::Done } else { Status::Refused })
+}
+
+/// Returns the damaged state databases that were set aside, oldest first.
+pub(crate) fn databases_set_aside(app: &App) -> Vec<PathBuf> {
+    let file = app.engine.state_file().expect("a command works on the files of this host");
+    set_aside_databases(file).unwrap_or_else(|error| {
+        // A missing folder has no databases.
+        if error.kind() != std::io::ErrorKind::NotFound {
+            app.output.warning(&format!("cannot search for damaged databases: {error}"));
+        }
+        Vec::new()
+    })
+}
+
+/// Says what a database that was set aside means, and what to do.
+fn set_aside_text(set_aside: &[PathBuf], look: OutputStyle) -> String {
+    let mut text = TextBuffer::default();
+    for old in set_aside {
+        let old = old.display().to_string();
+        let old = look.paint(MARK, &sanitize::line(&old));
+        text.line(format_args!("{} {old}", look.paint(WARN, "set-aside")));
+        text.line(
+            "    the state database was damaged, and a new one was started: earlier changes cannot be undone, and pins and\n    \
+             proposals of then are gone. `sqlite3 FILE .recover` reads what is left; remove the file if you do not need it",
+        );
+    }
+    text.into_string()
 }
 
 /// Repairs the state first, since the repair of the roots uses its data.

@@ -19,10 +19,15 @@ const COMMAND: &str = " merge-driver ";
 
 /// Adds the line of attributes. It is the last one, so that no earlier line decides otherwise.
 pub(super) fn add_attributes(text: &str) -> String {
-    if text.lines().any(is_our_attribute) {
+    if selects_driver(text) {
         return text.to_owned();
     }
     format!("{text}{}{PATTERN} {ATTRIBUTE}\n", missing_line_end(text))
+}
+
+/// Checks whether attributes have our line.
+pub(crate) fn selects_driver(text: &str) -> bool {
+    text.lines().any(is_our_attribute)
 }
 
 /// Removes the line of attributes.
@@ -44,19 +49,37 @@ pub(super) fn add_driver(text: &str, program: &str) -> Option<String> {
     Some(format!("{text}{}{section}", missing_line_end(&text)))
 }
 
-/// Removes the section of the driver; `None` if it runs another program.
+/// Removes our lines of the section of the driver; `None` if it runs another program. What a user added to the section
+/// stays, with the head of the section if it belongs to it.
 pub(super) fn remove_driver(text: &str) -> Option<String> {
     let mut rest = String::new();
     for section in sections(text) {
-        let is_named = section.lines().next().is_some_and(|line| line.trim() == SECTION);
-        let driver = section.lines().find(|line| line.trim_start().starts_with("driver"));
-        match driver.filter(|_| is_named) {
+        let (head, lines) =
+            section.split_at(section.find('\n').map_or(section.len(), |end| end + 1));
+        let driver = lines.lines().find(|line| setting_name(line) == "driver");
+        match driver.filter(|_| head.trim() == SECTION) {
             Some(driver) if !driver.contains(COMMAND) => return None,
-            Some(_) => {}
+            Some(_) => {
+                let is_own = |line: &&str| !["driver", "name"].contains(&setting_name(line));
+                let own: Vec<_> = lines.split_inclusive('\n').filter(is_own).collect();
+                let is_setting = |line: &&str| {
+                    let line = line.trim_start();
+                    !line.is_empty() && !line.starts_with(['#', ';'])
+                };
+                if own.iter().any(is_setting) {
+                    rest.push_str(head);
+                }
+                rest.extend(own);
+            }
             None => rest.push_str(section),
         }
     }
     Some(rest)
+}
+
+/// Returns the name of the setting on a line; the line if it has none.
+fn setting_name(line: &str) -> &str {
+    line.split_once('=').map_or(line, |(name, _)| name).trim()
 }
 
 /// Splits a configuration before each line that begins a section.
@@ -79,14 +102,23 @@ fn section(program: &str) -> String {
     format!("{SECTION}\n\tname = memories of Lukasa, merged by entry\n\tdriver = \"{driver}\"\n")
 }
 
-/// Returns the command of the driver, for a shell. If the program is gone, git merges by line.
+/// Returns the command of the driver, for a shell.
+///
+/// Git takes any exit status up to 128 for a merge with conflicts, and then the file for its result. The file still has
+/// only our version if the program did not run, or did not know the command. So git merges by line then. An empty
+/// program, as of an interrupted upgrade, would even end with 0.
+///
+/// `git merge-file` refuses binary files. They are a conflict, with our version in place, as git itself has it.
 fn driver(program: &str) -> String {
     // Git replaces what follows a percent sign.
     let program = shell_word(program).replace('%', "%%");
     format!(
-        "if command -v {program} >/dev/null 2>&1; then exec {program}{COMMAND}--marker-length %L \
-         --base-label=%S --our-label=%X --their-label=%Y %O %A %B %P; else exec git merge-file \
-         --marker-size=%L -L ours -L base -L theirs %A %O %B; fi"
+        "[ -s {program} ] && {program}{COMMAND}--marker-length %L --base-label=%S \
+         --our-label=%X --their-label=%Y %O %A %B %P; s=$?; \
+         if [ -s {program} ] && [ $s -lt 2 ] || [ $s -gt 128 ]; then exit $s; fi; \
+         git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B; s=$?; \
+         if [ $s -gt 127 ]; then for f in %O %A %B; do \
+         tr -d '\\0' <$f | cmp -s - $f || exit 1; done; fi; exit $s"
     )
 }
 
@@ -123,8 +155,13 @@ mod tests {
         insta::assert_snapshot!(section, @r#"
         [merge "lukasa"]
         	name = memories of Lukasa, merged by entry
-        	driver = "if command -v /opt/lukasa >/dev/null 2>&1; then exec /opt/lukasa merge-driver --marker-length %L --base-label=%S --our-label=%X --their-label=%Y %O %A %B %P; else exec git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B; fi"
+        	driver = "[ -s /opt/lukasa ] && /opt/lukasa merge-driver --marker-length %L --base-label=%S --our-label=%X --their-label=%Y %O %A %B %P; s=$?; if [ -s /opt/lukasa ] && [ $s -lt 2 ] || [ $s -gt 128 ]; then exit $s; fi; git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B; s=$?; if [ $s -gt 127 ]; then for f in %O %A %B; do tr -d '\\0' <$f | cmp -s - $f || exit 1; done; fi; exit $s"
         "#);
+        // What a user wrote into the section stays.
+        let with = format!("{section}# mine\n[a]\n");
+        assert_eq!(remove_driver(&with).unwrap(), "# mine\n[a]\n");
+        let with = format!("{section}\trecursive = binary\n");
+        assert_eq!(remove_driver(&with).unwrap(), format!("{SECTION}\n\trecursive = binary\n"));
         for text in ["", "[core]\n\tbare = false\n", "[core]\n\tbare = false"] {
             let with = add_driver(text, "/opt/lukasa").unwrap();
             assert!(with.starts_with(text) && with.ends_with(&section), "{with}");
@@ -139,7 +176,7 @@ mod tests {
 
     #[test]
     fn sections_around_it_stay_and_another_driver_too() {
-        let around = format!("[a]\n\tb = [c]\n{}\tx = y\n[d]\n\te = f\n", section("lukasa"));
+        let around = format!("[a]\n\tb = [c]\n{}[d]\n\te = f\n", section("lukasa"));
         assert_eq!(remove_driver(&around).unwrap(), "[a]\n\tb = [c]\n[d]\n\te = f\n");
         let other = "[merge \"lukasa\"]\n\tdriver = mine %O %A %B\n";
         assert_eq!(add_driver(other, "lukasa"), None);

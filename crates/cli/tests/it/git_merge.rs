@@ -1,6 +1,7 @@
 //! Tests of the merge driver with real git: installation, merges of every kind, and random histories of two clones.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ mod setup;
 const MEMORY: &str = ".lukasa/memory/a.md";
 
 /// Runs git in a folder.
-fn git(place: &Sandbox, folder: &Path, args: &[&str]) -> CommandOutput {
+fn git(place: &Sandbox, folder: &Path, args: &[impl AsRef<OsStr>]) -> CommandOutput {
     let mut command = place.program("git");
     command.current_dir(folder).args(args);
     for (name, value) in [

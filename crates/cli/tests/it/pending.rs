@@ -250,13 +250,13 @@ async fn without_a_terminal_deciding_on_all_needs_a_flag() {
     status 2
     --- stderr
     error: `lukasa pending accept --all` changes memories, and needs `-y` without a terminal
-      help: run `lukasa pending accept --all -y` to skip the question; `lukasa undo` undoes it
+      help: add `-y` to your command to skip the question; `lukasa undo` undoes it
     ");
     insta::assert_snapshot!(place.run(&["pending", "reject", "--all"]).shown(), @r"
     status 2
     --- stderr
     error: `lukasa pending reject --all` cannot be undone, and needs `-y` without a terminal
-      help: run `lukasa pending reject --all -y` to skip the question; `lukasa pending` lists the proposals
+      help: add `-y` to your command to skip the question; `lukasa pending` lists the proposals
     ");
     let ended = place.run(&["pending", "accept", "--all", "-y"]);
     insta::assert_snapshot!(ended.shown(), @r"

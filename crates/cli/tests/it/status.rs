@@ -227,7 +227,12 @@ fn an_unreadable_state_is_reported_and_memories_are_not_lost() {
     let shown = old.replace(&place.path().display().to_string(), "<place>");
     assert!(status.contains(&format!("damaged and set aside: {shown}\n")), "{status}");
     assert_eq!(place.json(&["status"])["state"]["set_aside"], serde_json::json!([shown]));
-    // The command copied and changed nothing.
+    let checked = place.run(&["doctor"]);
+    assert_eq!(checked.status, 0, "{}", checked.shown());
+    assert!(checked.stdout.contains(&format!("set-aside {shown}\n")), "{}", checked.shown());
+    assert_eq!(place.json(&["doctor"])["set_aside"], serde_json::json!([shown]));
+    assert!(place.run_ok(&["self", "check"]).contains("a damaged one is set aside"));
+    // The commands copied and changed nothing.
     assert!(fs::read_to_string(&old).unwrap().starts_with("this is no database"));
 }
 

@@ -224,9 +224,9 @@ fn without_a_terminal_a_deletion_needs_a_flag() {
     status 2
     --- stderr
     error: `lukasa rm` deletes, and needs `-y` without a terminal
-      help: run `lukasa rm -y` to skip the question; `lukasa undo` undoes it
+      help: add `-y` to your command to skip the question; `lukasa undo` undoes it
     ");
-    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","message":"`lukasa dream` rewrites memories, and needs `-y` with `--json`","help":"run `lukasa dream -y` to skip the question; `lukasa undo` undoes it"}}"#);
+    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","message":"`lukasa dream` rewrites memories, and needs `-y` with `--json`","help":"add `-y` to your command to skip the question; `lukasa undo` undoes it"}}"#);
     for words in [&["forget", "-y", "bees"][..], &["dream", "-y"], &["undo", "-y"]] {
         assert_eq!(place.run(words).status, 0, "{words:?}");
     }

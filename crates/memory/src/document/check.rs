@@ -5,9 +5,6 @@
 //! is decided by the caller.
 
 use std::collections::HashMap;
-use std::ops::Range;
-
-use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use crate::document::frontmatter::{self, Frontmatter};
 use crate::document::single_line::visible_line;
@@ -47,26 +44,11 @@ pub fn statements(text: &str) -> Vec<Statement> {
     statements
 }
 
-/// Returns the first line of an unresolved merge conflict, counted from 1. A conflict within one code block is an
-/// example and does not count.
+/// Returns the first line of an unresolved merge conflict, counted from 1. One within a code block counts, too: git merges the
+/// lines there as well. An example of markers does not count if its lines are indented.
 ///
 /// The three markers of a conflict have the same length, at least that of git's.
 pub fn conflict_line(text: &str) -> Option<usize> {
-    let conflicts = conflicts(text);
-    if conflicts.is_empty() {
-        return None;
-    }
-    let code = code_blocks(text);
-    let is_example = |conflict: &&Range<usize>| {
-        code.iter().any(|block| block.contains(&conflict.start) && block.contains(&conflict.end))
-    };
-    let conflict = conflicts.iter().find(|conflict| !is_example(conflict))?;
-    Some(line_at(text, conflict.start))
-}
-
-/// Returns the offsets of the first and the last marker of each conflict.
-fn conflicts(text: &str) -> Vec<Range<usize>> {
-    let mut conflicts = Vec::new();
     // By the length of the markers: the offset of the first one, and whether the second one was found.
     let mut open: HashMap<usize, (usize, bool)> = HashMap::new();
     let mut start = 0;
@@ -82,13 +64,12 @@ fn conflicts(text: &str) -> Vec<Range<usize>> {
                 open.insert(length, (first, true));
             }
             ('>', Some((first, true))) => {
-                open.remove(&length);
-                conflicts.push(first..offset);
+                return Some(line_at(text, first));
             }
             _ => {}
         }
     }
-    conflicts
+    None
 }
 
 /// Returns the character and the length of a conflict marker.
@@ -99,17 +80,6 @@ fn marker(line: &str) -> Option<(char, usize)> {
     let is_marker =
         length >= MARKER_LENGTH_MIN && (rest.trim_end().is_empty() || rest.starts_with(' '));
     is_marker.then_some((mark, length))
-}
-
-/// Returns the ranges of the code blocks of a memory, in bytes.
-fn code_blocks(text: &str) -> Vec<Range<usize>> {
-    let start = body_start(text);
-    let body = slice(text, start..);
-    Parser::new_ext(body, Options::empty())
-        .into_offset_iter()
-        .filter(|(event, _)| matches!(event, Event::Start(Tag::CodeBlock(_))))
-        .map(|(_, range)| range.start + start..range.end + start)
-        .collect()
 }
 
 /// Returns the first line of a second block of frontmatter, counted from 1. Its fields count as body text.

@@ -757,11 +757,11 @@ fn an_unresolved_merge_conflict_is_found() {
     check("<<<<<<<< eight\n=======\n>>>>>>> x\n", None);
     check("Git writes <<<<<<< HEAD\n=======\n>>>>>>> x\n", None);
     check("<<<<<<< HEAD\n>>>>>>> x\n", None);
-    let example =
-        "---\nname: a\n---\nIn files:\n\n```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n```\n";
-    check(example, None);
-    check(&format!("{example}\n<<<<<<< HEAD\n=======\n>>>>>>> x\n"), Some(14));
-    // The conflict surrounds the fence, or cuts it.
+    // Git merges the lines of code, too. An example is indented.
+    let code = "---\nname: a\n---\nRun:\n\n```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n```\n";
+    check(code, Some(7));
+    let example = code.replace("<<<", " <<<").replace("===", " ===").replace(">>>", " >>>");
+    check(&example, None);
     check("<<<<<<< HEAD\n```\na\n```\n=======\n```\nb\n```\n>>>>>>> x\n", Some(1));
     check("```\n<<<<<<< HEAD\na\n```\n=======\nb\n```\n>>>>>>> x\n", Some(2));
 }

@@ -307,8 +307,9 @@ fn what_cannot_be_merged_by_entry_is_an_error() {
     check("- a\n", &large, "- a\n- d\n", MergeError::TooLarge);
     // Nothing can follow code without an end.
     check("- a\n", "- a\n\n```\nb\n", "- a\n\n```\nc\n", MergeError::NotSeparable);
-    // An example of a conflict is no conflict.
-    let example = format!("- a\n\n```\n{conflict}```\n");
+    // An indented example of a conflict is no conflict.
+    let example: String = conflict.lines().map(|line| format!(" {line}\n")).collect();
+    let example = format!("- a\n\n```\n{example}```\n");
     assert_eq!(merged("- a\n", &example, "- b\n- a\n").unwrap().text, format!("- b\n{example}"));
 }
 

@@ -1,5 +1,8 @@
 //! Tests of `lukasa install git` and of what git does with and without the driver.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 
 fn shown(ended: &CommandOutput) -> String {
@@ -29,7 +32,7 @@ fn the_driver_is_shown_installed_once_and_removed() {
      	bare = false
     +[merge "lukasa"]
     +	name = memories of Lukasa, merged by entry
-    +	driver = "if command -v <lukasa> >/dev/null 2>&1; then exec <lukasa> merge-driver --marker-length %L --base-label=%S --our-label=%X --their-label=%Y %O %A %B %P; else exec git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B; fi"
+    +	driver = "[ -s <lukasa> ] && <lukasa> merge-driver --marker-length %L --base-label=%S --our-label=%X --their-label=%Y %O %A %B %P; s=$?; if [ -s <lukasa> ] && [ $s -lt 2 ] || [ $s -gt 128 ]; then exit $s; fi; git merge-file --marker-size=%L -L ours -L base -L theirs %A %O %B; s=$?; if [ $s -gt 127 ]; then for f in %O %A %B; do tr -d '\\0' <$f | cmp -s - $f || exit 1; done; fi; exit $s"
     --- stderr
     git: would change 2 files, 2 settings (<place>/app/.git/info/attributes, <place>/app/.git/config)
     "#);
@@ -85,9 +88,42 @@ fn another_driver_of_that_name_stays() {
     let folder = place.checkout();
     git_ok(&place, &folder, &["config", "merge.lukasa.driver", "mine %O %A %B"]);
     let ended = place.run(&["install", "git", "--yes"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
     assert!(ended.stderr.contains("runs another program"), "{ended:?}");
     let driver = git_ok(&place, &folder, &["config", "merge.lukasa.driver"]);
     assert_eq!(driver, "mine %O %A %B\n");
+    // It would merge the memories if an attribute named it.
+    assert!(!folder.join(".git/info/attributes").exists());
+}
+
+#[test]
+fn attributes_that_decide_otherwise_are_reported() {
+    let place = Sandbox::new();
+    let folder = place.checkout();
+    let ours = ".lukasa/memory/** merge=lukasa\n";
+    write(&folder, ".gitattributes", format!("{ours}.lukasa/** -merge\n"));
+    let ended = place.run(&["install", "git", "--scope", "project", "--yes"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(ended.stderr.contains("git does not use the driver"), "{ended:?}");
+    assert!(ended.stderr.contains("says `unset`"), "{ended:?}");
+    // The attributes of the clone come before those of the project.
+    let ended = place.run(&["install", "git", "--yes"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(ended.stderr.contains("git merges memories by entry in this clone now"), "{ended:?}");
+}
+
+#[test]
+fn the_driver_stays_until_no_attributes_select_it() {
+    let place = Sandbox::new();
+    let folder = place.checkout();
+    place.run_ok(&["install", "git", "--yes"]);
+    place.run_ok(&["install", "git", "--scope", "project", "--yes"]);
+    let has_driver = || git(&place, &folder, &["config", "merge.lukasa.driver"]).status == 0;
+    let ended = place.run(&["uninstall", "git", "--scope", "project", "--yes"]);
+    assert!(ended.stderr.contains("the driver stays in this clone"), "{ended:?}");
+    assert!(has_driver());
+    place.run_ok(&["uninstall", "git", "--yes"]);
+    assert!(!has_driver());
 }
 
 #[test]
@@ -124,16 +160,70 @@ fn a_merge_without_the_program_or_its_configuration_is_that_of_git() {
     let place = three_versions(MEMORY, versions);
     git_ok(&place, &place.checkout(), &["config", "--remove-section", "merge.lukasa"]);
     assert_eq!(merge_versions(&place, MEMORY), (1, by_line.clone()));
-    // The program was removed.
+}
+
+/// Puts a file in the place of the program, or removes it, and merges three versions.
+fn merge_with_program(program: Option<(&[u8], u32)>, versions: [&[u8]; 3]) -> (i32, Vec<u8>) {
     let place = three_versions(MEMORY, versions);
+    let file = place.path().join("program");
+    if let Some((bytes, mode)) = program {
+        fs::write(&file, bytes).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    }
     let config = place.checkout().join(".git/config");
     let text = fs::read_to_string(&config).unwrap();
-    fs::write(&config, text.replace(env!("CARGO_BIN_EXE_lukasa"), "/gone/lukasa")).unwrap();
-    let (status, text) = merge_versions(&place, MEMORY);
-    let text = String::from_utf8(text).unwrap();
-    let by_line = String::from_utf8(by_line).unwrap();
-    let expected = by_line.replace("HEAD", "ours").replace(" other", " theirs");
-    assert_eq!((status, text), (1, expected));
+    let text = text.replace(env!("CARGO_BIN_EXE_lukasa"), file.to_str().unwrap());
+    fs::write(&config, text).unwrap();
+    merge_versions(&place, MEMORY)
+}
+
+#[test]
+fn a_program_that_cannot_merge_leaves_the_merge_to_git() {
+    let by_line = "- a\n<<<<<<< ours\n- b\n=======\n- c\n>>>>>>> theirs\n";
+    let versions: [&[u8]; 3] = [b"- a\n", b"- a\n- b\n", b"- a\n- c\n"];
+    let elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xf3\0\x01\0\0\0";
+    for program in [
+        None,
+        // An interrupted upgrade, and one without permission to run it.
+        Some((&b""[..], 0o755)),
+        Some((&b"#!/bin/sh\nexit 0\n"[..], 0o644)),
+        // A program of another machine, and an earlier version without the command.
+        Some((&elf[..], 0o755)),
+        Some((&b"#!/bin/sh\necho 'unknown command' >&2\nexit 2\n"[..], 0o755)),
+    ] {
+        let (status, text) = merge_with_program(program, versions);
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!((status, text.as_str()), (1, by_line), "{program:?}");
+        // Git reports a binary file as a conflict, with our version in place.
+        let merged = merge_with_program(program, [b"a\0\n", b"b\0\n", b"c\0\n"]);
+        assert_eq!(merged, (1, b"b\0\n".to_vec()), "{program:?}");
+    }
+    // A program that was killed has not merged, and git ends the merge.
+    let killed = Some((&b"#!/bin/sh\nkill -9 $$\n"[..], 0o755));
+    assert_eq!(merge_with_program(killed, versions), (2, b"- a\n- b\n".to_vec()));
+}
+
+#[test]
+fn names_that_are_not_utf_8_are_merged() {
+    let place = three_versions(MEMORY, [b"- a\n", b"- a, ours\n", b"- a, theirs\n"]);
+    let folder = place.checkout();
+    let branch = OsStr::from_bytes(b"caf\xe9");
+    let file = PathBuf::from(OsStr::from_bytes(b".lukasa/memory/caf\xe9.md"));
+    for (at, text) in [("main", "- b\n- ours\n"), ("other", "- b\n- theirs\n")] {
+        git_ok(&place, &folder, &["checkout", "--quiet", at]);
+        fs::write(folder.join(&file), text).unwrap();
+        git_ok(&place, &folder, &["add", "-A"]);
+        git_ok(&place, &folder, &["commit", "--quiet", "-m", "another"]);
+    }
+    let moved = ["branch", "--move", "other"].map(OsStr::new);
+    assert_eq!(git(&place, &folder, &[&moved[..], &[branch]].concat()).status, 0);
+    git_ok(&place, &folder, &["checkout", "--quiet", "main"]);
+    let merged = git(&place, &folder, &["merge".as_ref(), "--no-edit".as_ref(), branch]);
+    assert_eq!(merged.status, 1, "{merged:?}");
+    let conflict = "<<<<<<< HEAD\n- a, ours\n=======\n- a, theirs\n>>>>>>> caf\u{fffd}\n";
+    assert_eq!(fs::read_to_string(folder.join(MEMORY)).unwrap(), conflict);
+    // Both made the file, so there is no version that both began with.
+    assert_eq!(fs::read_to_string(folder.join(&file)).unwrap(), "- b\n- ours\n- theirs\n");
 }
 
 #[test]
