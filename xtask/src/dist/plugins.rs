@@ -121,7 +121,7 @@ impl PluginBuild<'_> {
         fs::create_dir_all(&folder)?;
         // Beside the manifest: MCPB's own unpacker fails on an entry for a folder, and Python writes one for each folder.
         fs::copy(self.release.stage.join("bin/lukasa"), folder.join("lukasa"))?;
-        packages::copy_licences(self.workspace, &folder)?;
+        packages::copy_licences_of_program(self.release, &folder)?;
         let system = self.release.target.npm_name().split('-').next();
         let Release { version, description, repository, .. } = self.release;
         let manifest = json!({
