@@ -5,6 +5,7 @@
 
 mod build;
 mod clients;
+mod licences;
 mod mcp;
 mod packages;
 mod plugins;
@@ -114,7 +115,7 @@ fn pack(
     let clients = clients::all(workspace, tools, release)?;
     lists.push(registry::entry(tools, release, &built)?);
     let packed = built.iter().flat_map(packages::Package::files).chain(&clients);
-    packages::check_licences(tools, release, packed.clone())?;
+    licences::check(tools, release, packed.clone())?;
     let files = packed.chain(&lists);
     let names: Vec<_> = files.filter_map(|file| file.file_name()).collect();
     let mut sum = Command::new("sha256sum");

@@ -14,7 +14,7 @@ use anyhow::Context;
 
 use crate::cargo;
 use crate::dist::Release;
-use crate::dist::packages::LIBRARY_LICENCES;
+use crate::dist::licences::LIBRARIES_FILE;
 use crate::tools::Tools;
 use crate::workspace::CargoWorkspace;
 
@@ -250,7 +250,7 @@ pub(super) fn lists(
     about.arg(release.target.triple()).arg("--manifest-path").arg(&manifest);
     about.arg("--config").arg(accepted_licences(workspace, release)?).arg("--output-file");
     cargo::run(about.arg(&licences).arg("packaging/licences.hbs"))?;
-    fs::copy(&licences, release.stage.join("share/doc/lukasa").join(LIBRARY_LICENCES))?;
+    fs::copy(&licences, release.stage.join("share/doc/lukasa").join(LIBRARIES_FILE))?;
     Ok(vec![bill, licences])
 }
 

@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::cargo;
-use crate::dist::{Release, packages};
+use crate::dist::{Release, licences, packages};
 use crate::tidy::resolve;
 use crate::tools::{self, Tools};
 use crate::workspace::CargoWorkspace;
@@ -41,7 +41,7 @@ fn python(
         packages::copy_folder(&source.join(part), &folder.join(part))?;
     }
     fs::copy(source.join("pyproject.toml"), folder.join("pyproject.toml"))?;
-    packages::copy_licences(workspace, &folder)?;
+    licences::copy(workspace, &folder)?;
     packages::add_python_urls(release, &folder.join("pyproject.toml"))?;
     copy_readme(release, (&source, PYTHON), &folder)?;
     cargo::output(&mut packages::hatchling(tools, release, &folder)?)?;
@@ -68,7 +68,7 @@ fn typescript(
     let manifest = fs::read(source.join("package.json"))?;
     let manifest = published(serde_json::from_slice(&manifest)?, &release.repository)?;
     fs::write(folder.join("package.json"), serde_json::to_vec_pretty(&manifest)?)?;
-    packages::copy_licences(workspace, &folder)?;
+    licences::copy(workspace, &folder)?;
     copy_readme(release, (&source, TYPESCRIPT), &folder)?;
     packages::npm_pack(tools, release, &folder)
 }

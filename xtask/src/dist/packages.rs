@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cargo;
 use crate::dist::build::GLIBC_OLDEST;
+use crate::dist::licences::{self, LIBRARIES_FILE};
 use crate::dist::{Release, plugins, registry};
 use crate::tools::Tools;
 use crate::workspace::CargoWorkspace;
@@ -153,7 +154,7 @@ fn wheel(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow
     let folder = release.work.join("python");
     copy_folder(&workspace.root.join("packaging/python"), &folder)?;
     fs::copy(release.stage.join("bin/lukasa"), folder.join("lukasa"))?;
-    copy_licences_of_program(release, &folder)?;
+    licences::copy_with_program(release, &folder)?;
     registry::claim_in_readme(release, &folder.join("README.md"))?;
     add_python_urls(release, &folder.join("pyproject.toml"))?;
     let tag = release.target.wheel_tag();
@@ -219,14 +220,14 @@ fn npm(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::
         "repository": manifest["repository"],
         "os": [system],
         "cpu": [machine],
-        "files": ["bin", "LICENSE-*", LIBRARY_LICENCES],
+        "files": ["bin", "LICENSE-*", LIBRARIES_FILE],
     });
     if system == Some("linux") {
         of_platform["libc"] = json!([libc.unwrap_or("glibc")]);
     }
     fs::write(program.join("package.json"), serde_json::to_vec_pretty(&of_platform)?)?;
-    copy_licences(workspace, &command)?;
-    copy_licences_of_program(release, &program)?;
+    licences::copy(workspace, &command)?;
+    licences::copy_with_program(release, &program)?;
     Ok(Package::Npm(npm_pack(tools, release, &command)?, npm_pack(tools, release, &program)?))
 }
 
@@ -236,67 +237,6 @@ pub(super) fn npm_pack(tools: &Tools, release: &Release, folder: &Path) -> anyho
     let mut npm = tools.npm_command();
     npm.current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(&release.out);
     Ok(release.out.join(cargo::output(&mut npm)?.trim()))
-}
-
-/// Copies both licences into a package.
-pub(super) fn copy_licences(workspace: &CargoWorkspace, folder: &Path) -> anyhow::Result<()> {
-    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        fs::copy(workspace.root.join(licence), folder.join(licence))?;
-    }
-    Ok(())
-}
-
-/// The file with the licences of the libraries in the program.
-pub(super) const LIBRARY_LICENCES: &str = "licences.html";
-
-/// Copies both licences into a package with the program, and those of its libraries if the list was made.
-pub(super) fn copy_licences_of_program(release: &Release, folder: &Path) -> anyhow::Result<()> {
-    let documents = release.stage.join("share/doc/lukasa");
-    for licence in ["LICENSE-APACHE", "LICENSE-MIT", LIBRARY_LICENCES] {
-        let file = documents.join(licence);
-        if licence != LIBRARY_LICENCES || file.exists() {
-            fs::copy(file, folder.join(licence))?;
-        }
-    }
-    Ok(())
-}
-
-/// Prints the files in an archive: a zip file or a compressed tar file.
-const LIST_SCRIPT: &str = "import sys, tarfile, zipfile
-file = sys.argv[1]
-if zipfile.is_zipfile(file):
-    print(*zipfile.ZipFile(file).namelist(), sep='\\n')
-else:
-    print(*(entry.name for entry in tarfile.open(file) if entry.isfile()), sep='\\n')";
-
-/// Fails if a package of Python, npm or an agent lacks the text of a licence. System packages have the files of the stage.
-pub(super) fn check_licences<'a>(
-    tools: &Tools,
-    release: &Release,
-    files: impl IntoIterator<Item = &'a PathBuf>,
-) -> anyhow::Result<()> {
-    let has_list = release.stage.join("share/doc/lukasa").join(LIBRARY_LICENCES).exists();
-    for file in files {
-        let is_archive = ["whl", "tgz", "gz", "mcpb"].map(Some);
-        if !is_archive.contains(&file.extension().and_then(|extension| extension.to_str())) {
-            continue;
-        }
-        let mut list = tools.python_command("python")?;
-        let listing = cargo::output(list.args(["-c", LIST_SCRIPT]).arg(file))?;
-        if let Some(missing) = missing_licence(&listing, has_list) {
-            anyhow::bail!("{} has no file {missing}", file.display());
-        }
-    }
-    Ok(())
-}
-
-/// Returns the name of a licence that is not among the files of a package. One with a program needs the list, too.
-fn missing_licence(listing: &str, has_list: bool) -> Option<&'static str> {
-    let names: Vec<_> = listing.lines().filter_map(|path| path.rsplit('/').next()).collect();
-    let needs_list = has_list && names.contains(&"lukasa");
-    let list = needs_list.then_some(LIBRARY_LICENCES);
-    let mut needed = ["LICENSE-APACHE", "LICENSE-MIT"].into_iter().chain(list);
-    needed.find(|name| !names.contains(name))
 }
 
 /// Copies a folder with everything in it.
@@ -312,21 +252,4 @@ pub(super) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_package_needs_both_licences_and_with_a_program_those_of_its_libraries() {
-        let both = "package/LICENSE-APACHE\npackage/LICENSE-MIT\n";
-        assert_eq!(missing_licence(both, true), None);
-        assert_eq!(missing_licence("package/LICENSE-APACHE\n", false), Some("LICENSE-MIT"));
-        assert_eq!(missing_licence("a/LICENSE-MIT.txt\n", false), Some("LICENSE-APACHE"));
-        let with_program = format!("{both}package/bin/lukasa\n");
-        assert_eq!(missing_licence(&with_program, false), None);
-        assert_eq!(missing_licence(&with_program, true), Some(LIBRARY_LICENCES));
-        assert_eq!(missing_licence(&format!("{with_program}licences.html\n"), true), None);
-    }
 }
