@@ -4,6 +4,8 @@
 //! recalled, and the package is removed again. Plugins of agents have the settings that this program installs.
 
 mod build;
+mod clients;
+mod licences;
 mod mcp;
 mod packages;
 mod plugins;
@@ -25,12 +27,15 @@ use crate::{cargo, docs};
 /// The arguments of `cargo xtask dist`.
 #[derive(clap::Args)]
 pub(crate) struct DistArgs {
-    /// Platform of the program
-    #[arg(long, value_name = "TRIPLE", default_value = "x86_64-unknown-linux-gnu")]
-    target: Platform,
+    /// Platform of the program; that of this machine by default
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<Platform>,
     /// Pack this program and build none. It need not run on older systems, and the packages lack the lists of dependencies
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     program: Option<PathBuf>,
+    /// Go on with uncommitted changes and with the placeholder of the repository. Do not publish such packages
+    #[arg(long)]
+    not_a_release: bool,
     /// Do not try the packages
     #[arg(long)]
     no_trial: bool,
@@ -57,8 +62,12 @@ struct Release {
 
 /// Builds the program and all packages.
 pub(crate) fn run(workspace: &CargoWorkspace, args: &DistArgs) -> anyhow::Result<()> {
+    if args.program.is_none() && !args.not_a_release {
+        require_releasable(workspace)?;
+    }
+    let target = args.target.map_or_else(Platform::of_this_machine, Ok)?;
     let tools = tools::prepare(workspace, tools::FOR_DIST)?;
-    let release = Release::new(workspace, args.target)?;
+    let release = Release::new(workspace, target)?;
     let program = match &args.program {
         Some(program) => program.clone(),
         None => build::program(workspace, &tools, &release)?,
@@ -67,10 +76,10 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &DistArgs) -> anyhow::Result
     let built = pack(workspace, &tools, (&release, &program, lists))?;
     if args.no_trial {
         println!("The packages were not tried.");
-    } else if args.target.runs_here() {
+    } else if target.runs_here() {
         trial::try_all(workspace, &tools, &release, &built)?;
     } else {
-        println!("The packages were not tried: a program for {} does not run here.", args.target);
+        println!("The packages were not tried: a program for {target} does not run here.");
     }
     println!("\nPackages of version {} in {}:\n", release.version, release.out.display());
     print!("{}", fs::read_to_string(release.out.join(CHECKSUMS))?);
@@ -80,7 +89,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, args: &DistArgs) -> anyhow::Result
 /// Packs the debug program and tries the packages: the gate. It takes no time to build for release.
 pub(crate) fn check(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     let debug = docs::build_program(workspace)?;
-    let release = Release::new(workspace, Platform::LinuxX64)?;
+    let release = Release::new(workspace, Platform::of_this_machine()?)?;
     let program = release.work.join("lukasa");
     // Its debug information is many times the size of the program.
     cargo::run(Command::new("strip").arg("-o").arg(&program).arg(debug))?;
@@ -103,8 +112,11 @@ fn pack(
         lists = build::lists(workspace, tools, release)?;
     }
     let built = packages::all(workspace, tools, release)?;
+    let clients = clients::all(workspace, tools, release)?;
     lists.push(registry::entry(tools, release, &built)?);
-    let files = built.iter().flat_map(packages::Package::files).chain(&lists);
+    let packed = built.iter().flat_map(packages::Package::files).chain(&clients);
+    licences::check(tools, release, packed.clone())?;
+    let files = packed.chain(&lists);
     let names: Vec<_> = files.filter_map(|file| file.file_name()).collect();
     let mut sum = Command::new("sha256sum");
     let sums = cargo::output(sum.current_dir(&release.out).arg("--").args(names))?;
@@ -147,6 +159,11 @@ impl Release {
         Ok(release)
     }
 
+    /// Returns the address of a file of the repository in this version.
+    fn address_of(&self, path: &str) -> String {
+        format!("{}/blob/v{}/{path}", self.repository, self.version)
+    }
+
     /// Returns a program of this version, with an empty home.
     fn lukasa(&self) -> Command {
         // By its name, because the scripts and settings that it writes call it by its name, too.
@@ -154,6 +171,41 @@ impl Release {
         lukasa.env("PATH", &self.program_dir).env("LUKASA_HOME", self.work.join("home"));
         lukasa
     }
+}
+
+/// Fails if packages of this checkout must not be published.
+fn require_releasable(workspace: &CargoWorkspace) -> anyhow::Result<()> {
+    let manifest = fs::read_to_string(workspace.root.join("Cargo.toml"))?;
+    let mut git = Command::new("git");
+    git.arg("-C").arg(&workspace.root).args(["status", "--porcelain"]);
+    // A folder that is no checkout has no changes. `commit_time` says what it needs.
+    let changes = cargo::output(&mut git).unwrap_or_default();
+    let problems = release_problems(&changes, &package_text(&manifest, "repository")?);
+    anyhow::ensure!(
+        problems.is_empty(),
+        "these packages could not be published: {}. To build them anyway, add `--not-a-release`",
+        problems.join("; ")
+    );
+    Ok(())
+}
+
+/// Returns the reasons why packages must not be published, each with what to do.
+fn release_problems(changes: &str, repository: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if let Some(change) = changes.lines().next() {
+        let count = changes.lines().count();
+        problems.push(format!(
+            "the checkout has uncommitted changes ({count}, the first is `{}`): commit or remove them",
+            change.trim()
+        ));
+    }
+    let host = repository.trim_start_matches("https://").split('/').next().unwrap_or_default();
+    if host == "invalid" || host.ends_with(".invalid") {
+        problems.push(format!(
+            "{repository} is a placeholder: set `repository` in Cargo.toml to the public one"
+        ));
+    }
+    problems
 }
 
 /// Returns the description of the program in its manifest.
@@ -174,4 +226,50 @@ fn commit_time(workspace: &CargoWorkspace) -> anyhow::Result<String> {
         cargo::output(git.arg("-C").arg(&workspace.root).args(["log", "-1", "--format=%ct"]))
             .context("set SOURCE_DATE_EPOCH, or run this in a checkout")?;
     Ok(time.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uncommitted_changes_and_the_placeholder_are_no_release() {
+        let public = "https://git.example.org/merle/lukasa";
+        assert_eq!(release_problems("", public), [""; 0]);
+        assert_eq!(
+            release_problems(" M README.md\n?? boats.md\n", public),
+            [
+                "the checkout has uncommitted changes (2, the first is `M README.md`): commit or remove them"
+            ]
+        );
+        assert_eq!(
+            release_problems("", "https://example.invalid/lukasa"),
+            [
+                "https://example.invalid/lukasa is a placeholder: set `repository` in Cargo.toml to the public one"
+            ]
+        );
+        assert_eq!(release_problems("?? boats.md\n", "https://example.invalid/lukasa").len(), 2);
+    }
+
+    #[test]
+    fn each_published_folder_has_the_text_of_both_licences() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let crates = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path());
+        let published = crates.filter(|folder| {
+            let manifest = fs::read_to_string(folder.join("Cargo.toml"));
+            manifest.is_ok_and(|text| !text.contains("\npublish = false\n"))
+        });
+        let clients = ["sdks/python", "sdks/typescript"].map(|folder| root.join(folder));
+        for folder in published.chain(clients) {
+            for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+                let text = fs::read_to_string(folder.join(licence)).ok();
+                assert_eq!(
+                    text,
+                    fs::read_to_string(root.join(licence)).ok(),
+                    "{}/{licence}",
+                    folder.display()
+                );
+            }
+        }
+    }
 }

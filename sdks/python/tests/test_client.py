@@ -118,7 +118,14 @@ def test_text_that_may_not_be_written_is_refused_with_rule_and_line(lukasa: Clie
 
 
 def test_paths_that_a_url_would_lead_elsewhere_are_not_sent(lukasa: Client) -> None:
-    for path in ["/memories/global/../../pins/x.md", "/memories/./x.md", "..", "global/\ud800.md"]:
+    nowhere = ["", "/memories", "/memories/"]
+    for path in [
+        *nowhere,
+        "/memories/global/../../pins/x.md",
+        "/memories/./x.md",
+        "..",
+        "\ud800.md",
+    ]:
         with pytest.raises(LukasaError, match=r"path") as refused:
             lukasa.memories.delete(path)
         assert (refused.value.code, refused.value.status) == ("invalid_path", None)

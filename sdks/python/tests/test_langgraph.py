@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from typing_extensions import TypedDict
 
 from conftest import SECRET, Daemon
-from lukasa import ApiError, Client, DaemonUnreachableError, ScreenedError
+from lukasa import ApiError, Client, ConflictError, DaemonUnreachableError, ScreenedError
 from lukasa._items import decode_name, encode_name, item_at, path_of
 from lukasa.langgraph import FOLDER, ItemError, LukasaStore
+from lukasa.models import Memory
 
 USER = ("users", "Ada Lovelace")
 
@@ -289,6 +292,18 @@ def test_a_value_that_would_come_back_as_another_is_refused(
     assert shared_store.search(("refused",)) == [], "nothing of the batch was written"
 
 
+@pytest.mark.parametrize("value", [[1], "text", 5, 1.5, True, (), [], OrderedDict(a=1)])
+def test_a_value_that_is_no_dict_is_refused(shared_store: LukasaStore, value: Any) -> None:
+    with pytest.raises(ItemError, match=f"the value is a {type(value).__name__},"):
+        shared_store.put(("no-dict",), "key", value)
+    assert shared_store.get(("no-dict",), "key") is None
+    shared_store.put(("no-dict",), "key", {})
+    item = shared_store.get(("no-dict",), "key")
+    assert item is not None
+    assert item.value == {}
+    shared_store.delete(("no-dict",), "key")
+
+
 def test_a_deeply_nested_value_is_refused(shared_store: LukasaStore) -> None:
     value: dict[str, Any] = {}
     for _ in range(100_000):
@@ -394,6 +409,47 @@ def test_writers_of_the_same_item_do_not_disturb_each_other(
     changes = daemon.client().changes.list(path=path_of(FOLDER, USER, "shared"), max=100)
     assert {change["actor"] for change in changes["changes"]} == {"agent"}
     assert {change["trust"] for change in changes["changes"]} == {"agent"}
+
+
+def test_stores_of_the_same_item_do_not_disturb_each_other(daemon: Daemon) -> None:
+    # They share no lock, as in several processes.
+    stores = [LukasaStore(daemon.client()) for _ in range(8)]
+
+    def write(store: LukasaStore) -> None:
+        for number in range(12):
+            store.put(USER, "shared", {"number": number})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, stores))
+    shared = stores[0].get(USER, "shared")
+    assert shared is not None
+    assert shared.value == {"number": 11}
+
+
+def test_a_write_that_others_always_overtake_is_a_conflict(
+    store: LukasaStore, lukasa: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival = LukasaStore(lukasa)
+    numbers = count()
+    rival.put(USER, "key", {"rival": next(numbers)})
+    path = path_of(FOLDER, USER, "key")
+    read = store._memory
+
+    def overtaken(path: str) -> Memory | None:
+        memory = read(path)
+        rival.put(USER, "key", {"rival": next(numbers)})
+        return memory
+
+    monkeypatch.setattr(store, "_memory", overtaken)
+    monkeypatch.setattr("lukasa.langgraph.WRITE_TIMEOUT", 0.2)
+    with pytest.raises(ConflictError) as late:
+        store.put(USER, "key", {"number": 1})
+    assert (late.value.code, late.value.status) == ("conflict", None)
+    assert str(late.value) == f"others changed {path} for 0.2 s, nothing was written: try again"
+    monkeypatch.undo()
+    item = store.get(USER, "key")
+    assert item is not None
+    assert item.value == {"rival": next(numbers) - 1}
 
 
 def test_a_batch_reads_before_it_writes_and_the_last_write_counts(store: LukasaStore) -> None:

@@ -13,6 +13,7 @@ from lukasa import (
     Client,
     DaemonUnreachableError,
     DeadlineError,
+    LukasaError,
     NotFoundError,
     TaskFailedError,
     TaskUnfinishedError,
@@ -52,6 +53,38 @@ def test_a_task_that_failed_is_an_error_with_its_reason(lukasa: Client) -> None:
     with pytest.raises(NotFoundError) as unknown:
         lukasa.tasks.wait("remember-00000000-0000-4000-8000-000000000000")
     assert unknown.value.code == "remember_task_not_found"
+
+
+@pytest.mark.parametrize("task_id", ["nope", "nope-1", "-1", "a/b", "?", "nope#1"])
+def test_an_id_of_no_kind_is_that_of_no_task(lukasa: Client, task_id: str) -> None:
+    for call in (lukasa.tasks.get, lukasa.tasks.wait, lukasa.tasks.cancel):
+        with pytest.raises(NotFoundError) as unknown:
+            call(task_id)
+        assert (unknown.value.status, unknown.value.code) == (404, "task_not_found")
+        assert repr(task_id) in str(unknown.value)
+
+
+def test_an_id_is_one_segment_of_the_address(lukasa: Client) -> None:
+    with pytest.raises(NotFoundError) as unknown:
+        lukasa.tasks.get("remember-1/2?workspace=a#b")
+    assert unknown.value.code == "remember_task_not_found"
+    with pytest.raises(NotFoundError) as nowhere:
+        lukasa.with_options(workspace="no/where").dream()
+    assert nowhere.value.code == "workspace_not_found"
+
+
+def test_an_empty_id_is_refused_before_a_request(lukasa: Client) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: lukasa.tasks.get(""),
+        lambda: lukasa.tasks.wait(""),
+        lambda: lukasa.tasks.cancel(""),
+        lambda: lukasa.memories.revision(""),
+        lambda: lukasa.with_options(workspace="").dream(),
+    ]
+    for call in calls:
+        with pytest.raises(LukasaError, match="empty") as refused:
+            call()
+        assert (refused.value.code, refused.value.status) == ("invalid_id", None)
 
 
 def test_a_task_that_waits_can_be_left_or_cancelled(daemon: Daemon) -> None:

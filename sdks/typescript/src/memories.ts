@@ -213,5 +213,5 @@ function pathCall(
   route: '/v1/memories/{path}' | '/v1/pins/{path}',
   path: string,
 ): Call {
-  return { method, route, path: { path: path.replace(/^\/memories\//, '') } };
+  return { method, route, path: { path: path.replace(/^\/memories(\/|$)/, '') } };
 }

@@ -3,6 +3,7 @@
 import {
   ApiError,
   LukasaError,
+  NotFoundError,
   TaskFailedError,
   TaskUnfinishedError,
   TimeoutError,
@@ -77,7 +78,7 @@ export class Tasks {
 
   /** Returns a task, by its id. */
   async get(id: string, options?: CallOptions): Promise<Task> {
-    return this.#transport.value(this.#taskCall('GET', id), options);
+    return this.#state('GET', id, options);
   }
 
   /** Lists the tasks that this client may see, newest first. */
@@ -91,7 +92,7 @@ export class Tasks {
    * The returned task says which.
    */
   async cancel(task: string | { taskId: string }, options?: CallOptions): Promise<Task> {
-    return this.#transport.value(this.#taskCall('DELETE', taskId(task)), options);
+    return this.#state('DELETE', taskId(task), options);
   }
 
   /**
@@ -141,10 +142,22 @@ export class Tasks {
       : { route: '/workspaces/{workspace}/memory/{kind}', path: { workspace, kind } };
   }
 
+  /** Sends a call about one task and returns its state. */
+  async #state(method: 'GET' | 'DELETE', task: string, options?: CallOptions): Promise<Task> {
+    try {
+      return await this.#transport.value<Task>(this.#taskCall(method, task), options);
+    } catch (error) {
+      if (!(error instanceof NotFoundError) || error.code !== 'route_not_found') throw error;
+      // The kind is a part of the route.
+      const message = `no task has the id '${task}': ids begin with a kind, such as \`remember-\``;
+      throw new NotFoundError(error.status, { code: 'task_not_found', error: message }, undefined);
+    }
+  }
+
   /** Returns a call about one task; its id begins with its kind. */
   #taskCall(method: 'GET' | 'DELETE', task: string): Call {
     const { workspace } = this.#transport.options;
-    const kind = task.split('-', 1)[0] ?? '';
+    const kind = task.split('-', 1)[0] || task;
     return workspace === undefined
       ? { method, route: '/workspace/memory/{kind}/{task}', path: { kind, task } }
       : {

@@ -133,7 +133,7 @@ export class Transport {
   }
 
   private target({ route, path = {}, query = {} }: Call): URL {
-    const named = route.replace(/\{(\w+)\}/g, (_, name: string) => encodePath(path[name] ?? ''));
+    const named = route.replace(/\{(\w+)\}/g, (_, name: string) => encode(name, path[name] ?? ''));
     const url = new URL(this.options.url);
     url.pathname = url.pathname.replace(/\/$/, '') + named;
     for (const [name, value] of Object.entries(query)) {
@@ -141,6 +141,13 @@ export class Transport {
     }
     return url;
   }
+}
+
+/** Encodes a value for a URL. Only a path has several segments. An empty value is refused: it leads to another route. */
+function encode(name: string, value: string): string {
+  if (value === '') throw new LukasaError(name === 'path' ? 'invalid_path' : 'invalid_id', `the ${name} is empty`);
+  const encoded = encodePath(value);
+  return name === 'path' ? encoded : encoded.replaceAll('/', '%2F');
 }
 
 /** Encodes a path for a URL. Segments of dots are refused: URLs resolve them to another path. */

@@ -107,6 +107,38 @@ test('each client sees its own tasks', async (t) => {
   await assert.rejects(client.beginSession({ cwd: '/nowhere' }), { code: 'workspace_mismatch' });
 });
 
+test('an id is one segment of the address, and an id of no task says so', async (t) => {
+  const { client } = await Daemon.start(t);
+  const { tasks } = client;
+  for (const id of ['nope', 'nope-1', '-1', 'a/b', '?', 'nope#1']) {
+    for (const call of [() => tasks.get(id), () => tasks.waitFor(id), () => tasks.cancel(id)]) {
+      const error = await call().catch((error: unknown) => error);
+      assert.ok(error instanceof NotFoundError, id);
+      assert.deepEqual([error.status, error.code], [404, 'task_not_found']);
+      assert.match(error.message, /no task has the id/);
+    }
+  }
+  await assert.rejects(tasks.get('remember-1/2?a#b'), { code: 'remember_task_not_found' });
+  const elsewhere = client.inWorkspace('no/where');
+  await assert.rejects(elsewhere.tasks.dream(), { code: 'workspace_not_found' });
+});
+
+test('an empty id or path is refused before a request', async (t) => {
+  const { client } = await Daemon.start(t);
+  const { tasks, memories } = client;
+  const calls = [
+    () => tasks.get(''),
+    () => tasks.waitFor(''),
+    () => tasks.cancel(''),
+    () => memories.removeWorkspace(''),
+    () => client.inWorkspace('').tasks.dream(),
+  ];
+  for (const call of calls) await assert.rejects(call(), { code: 'invalid_id', message: /is empty/ });
+  for (const path of ['', '/memories', '/memories/']) {
+    await assert.rejects(memories.delete(path), { code: 'invalid_path', message: 'the path is empty' });
+  }
+});
+
 test('another workspace has tasks of its own', async (t) => {
   const daemon = await Daemon.start(t);
   const here = daemon.client.inWorkspace(daemon.workspace);

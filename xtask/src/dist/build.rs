@@ -14,6 +14,7 @@ use anyhow::Context;
 
 use crate::cargo;
 use crate::dist::Release;
+use crate::dist::licences::LIBRARIES_FILE;
 use crate::tools::Tools;
 use crate::workspace::CargoWorkspace;
 
@@ -99,9 +100,16 @@ impl Platform {
         self.has_glibc()
     }
 
+    /// Returns the platform of this machine.
+    pub(super) fn of_this_machine() -> anyhow::Result<Self> {
+        let found = TARGETS.iter().find(|row| row.0.runs_here());
+        found.map(|row| row.0).context("there are no packages for this machine: use `--target`")
+    }
+
     /// Returns whether this machine can run the program.
     pub(super) fn runs_here(self) -> bool {
-        self.triple() == format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+        std::env::consts::OS == "linux"
+            && self.triple() == format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
     }
 }
 
@@ -142,7 +150,8 @@ pub(super) fn program(
         target.to_string()
     };
     build.args(["--package", "lukasa-cli", "--target", &zig_target]);
-    build.env("RUSTFLAGS", path_prefixes(workspace)?.join(" "));
+    // A path may contain spaces, which separate the options in RUSTFLAGS.
+    build.env("CARGO_ENCODED_RUSTFLAGS", path_prefixes(workspace)?.join("\u{1f}"));
     // A constant, so that a new commit does not build the libraries in C again.
     build.env("SOURCE_DATE_EPOCH", "315532800");
     // The pages of an ARM machine may be larger than those of the machine that builds.
@@ -241,7 +250,7 @@ pub(super) fn lists(
     about.arg(release.target.triple()).arg("--manifest-path").arg(&manifest);
     about.arg("--config").arg(accepted_licences(workspace, release)?).arg("--output-file");
     cargo::run(about.arg(&licences).arg("packaging/licences.hbs"))?;
-    fs::copy(&licences, release.stage.join("share/doc/lukasa/licences.html"))?;
+    fs::copy(&licences, release.stage.join("share/doc/lukasa").join(LIBRARIES_FILE))?;
     Ok(vec![bill, licences])
 }
 

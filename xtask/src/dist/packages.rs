@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cargo;
 use crate::dist::build::GLIBC_OLDEST;
+use crate::dist::licences::{self, LIBRARIES_FILE};
 use crate::dist::{Release, plugins, registry};
 use crate::tools::Tools;
 use crate::workspace::CargoWorkspace;
@@ -153,22 +154,41 @@ fn wheel(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow
     let folder = release.work.join("python");
     copy_folder(&workspace.root.join("packaging/python"), &folder)?;
     fs::copy(release.stage.join("bin/lukasa"), folder.join("lukasa"))?;
+    licences::copy_with_program(release, &folder)?;
     registry::claim_in_readme(release, &folder.join("README.md"))?;
+    add_python_urls(release, &folder.join("pyproject.toml"))?;
     let tag = release.target.wheel_tag();
-    let mut build = tools.python_command("python")?;
-    build.current_dir(&folder).args([
-        "-m",
-        "hatchling",
-        "build",
-        "--target",
-        "wheel",
-        "--directory",
-    ]);
-    build.arg(&release.out).env("LUKASA_VERSION", &release.version).env("LUKASA_WHEEL_TAG", &tag);
-    cargo::output(build.env("SOURCE_DATE_EPOCH", &release.time))?;
+    let mut build = hatchling(tools, release, &folder)?;
+    build.args(["--target", "wheel"]);
+    build.env("LUKASA_VERSION", &release.version).env("LUKASA_WHEEL_TAG", &tag);
+    cargo::output(&mut build)?;
     let file = release.out.join(format!("lukasa_cli-{}-{tag}.whl", release.version));
     anyhow::ensure!(file.exists(), "the wheel is not called {}", file.display());
     Ok(Package::Wheel(file))
+}
+
+/// Returns the program that builds a Python package from a folder.
+pub(super) fn hatchling(
+    tools: &Tools,
+    release: &Release,
+    folder: &Path,
+) -> anyhow::Result<Command> {
+    let mut build = tools.python_command("python")?;
+    build.current_dir(folder).args(["-m", "hatchling", "build", "--directory"]).arg(&release.out);
+    build.env("SOURCE_DATE_EPOCH", &release.time);
+    Ok(build)
+}
+
+/// Adds the addresses of the project to the manifest of a Python package.
+pub(super) fn add_python_urls(release: &Release, manifest: &Path) -> anyhow::Result<()> {
+    let Release { repository, .. } = release;
+    let changelog = release.address_of("CHANGELOG.md");
+    let documentation = release.address_of("docs/README.md");
+    let text = fs::read_to_string(manifest)?;
+    let urls = format!(
+        "[project.urls]\nRepository = \"{repository}\"\nDocumentation = \"{documentation}\"\nChangelog = \"{changelog}\"\n"
+    );
+    Ok(fs::write(manifest, format!("{text}\n{urls}"))?)
 }
 
 /// Builds the npm package with the command, and the one with the program of this platform.
@@ -200,14 +220,14 @@ fn npm(workspace: &CargoWorkspace, tools: &Tools, release: &Release) -> anyhow::
         "repository": manifest["repository"],
         "os": [system],
         "cpu": [machine],
-        "files": ["bin", "LICENSE-*"],
+        "files": ["bin", "LICENSE-*", LIBRARIES_FILE],
     });
     if system == Some("linux") {
         of_platform["libc"] = json!([libc.unwrap_or("glibc")]);
     }
     fs::write(program.join("package.json"), serde_json::to_vec_pretty(&of_platform)?)?;
-    copy_licences(workspace, &command)?;
-    copy_licences(workspace, &program)?;
+    licences::copy(workspace, &command)?;
+    licences::copy_with_program(release, &program)?;
     Ok(Package::Npm(npm_pack(tools, release, &command)?, npm_pack(tools, release, &program)?))
 }
 
@@ -217,14 +237,6 @@ pub(super) fn npm_pack(tools: &Tools, release: &Release, folder: &Path) -> anyho
     let mut npm = tools.npm_command();
     npm.current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(&release.out);
     Ok(release.out.join(cargo::output(&mut npm)?.trim()))
-}
-
-/// Copies both licences into a package.
-pub(super) fn copy_licences(workspace: &CargoWorkspace, folder: &Path) -> anyhow::Result<()> {
-    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        fs::copy(workspace.root.join(licence), folder.join(licence))?;
-    }
-    Ok(())
 }
 
 /// Copies a folder with everything in it.

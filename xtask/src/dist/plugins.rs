@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cargo;
 use crate::dist::Release;
+use crate::dist::licences;
 use crate::dist::mcp::McpServer;
 use crate::dist::packages::{self, Package};
 use crate::tools::Tools;
@@ -121,7 +122,7 @@ impl PluginBuild<'_> {
         fs::create_dir_all(&folder)?;
         // Beside the manifest: MCPB's own unpacker fails on an entry for a folder, and Python writes one for each folder.
         fs::copy(self.release.stage.join("bin/lukasa"), folder.join("lukasa"))?;
-        packages::copy_licences(self.workspace, &folder)?;
+        licences::copy_with_program(self.release, &folder)?;
         let system = self.release.target.npm_name().split('-').next();
         let Release { version, description, repository, .. } = self.release;
         let manifest = json!({
@@ -188,7 +189,7 @@ impl PluginBuild<'_> {
     fn folder(&self, agent: &str) -> anyhow::Result<PathBuf> {
         let folder = self.release.work.join("plugins").join(agent);
         packages::copy_folder(&self.workspace.root.join("packaging").join(agent), &folder)?;
-        packages::copy_licences(self.workspace, &folder)?;
+        licences::copy(self.workspace, &folder)?;
         Ok(folder)
     }
 

@@ -30,6 +30,7 @@ from lukasa.errors import (
     UnauthorizedError,
     UndoBlockedError,
 )
+from lukasa.save import SaveResponse
 from lukasa.task import Submitted
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "LukasaError",
     "NotFoundError",
     "ProtocolError",
+    "SaveResponse",
     "ScreenedError",
     "Submitted",
     "TaskFailedError",

@@ -62,7 +62,17 @@ class Call:
 
 def path_call(method: str, route: str, path: str, **parts: Any) -> Call:
     """Returns a call about one memory or folder, named with or without `/memories/`."""
-    return Call(method, f"{route}/{encode_path(path.removeprefix('/memories/'))}", **parts)
+    below = path.removeprefix("/memories/")
+    if below in ("", "/memories"):
+        raise LukasaError("invalid_path", f"the path {path!r} names no scope and no memory")
+    return Call(method, f"{route}/{encode_path(below)}", **parts)
+
+
+def encode_id(name: str, value: str) -> str:
+    """Encodes an id as one segment of a URL. An empty one is refused: a URL without it is that of another route."""
+    if not value:
+        raise LukasaError("invalid_id", f"{name} is empty")
+    return encode_path(value).replace("/", "%2F")
 
 
 def encode_path(path: str) -> str:

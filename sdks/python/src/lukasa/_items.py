@@ -117,6 +117,8 @@ def item_at(folder: str, path: str) -> tuple[Namespace, str] | None:
 
 def render(key: str, value: Mapping[str, Any], created_at: datetime) -> str:
     """Returns the text of an item. Raises `ItemError` if the value would not come back as it is."""
+    if type(value) is not dict:
+        raise ItemError(f"the value is a {type(value).__name__}, and an item is a dict")
     try:
         _check(value, "the value")
         block = _json(value, indent=2)

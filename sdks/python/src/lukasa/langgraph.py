@@ -16,6 +16,7 @@ import asyncio
 import logging
 import operator
 import random
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
@@ -46,7 +47,7 @@ from lukasa._items import (
     render,
 )
 from lukasa._sync.client import Client
-from lukasa.errors import ApiError, NotFoundError, error_from_reply
+from lukasa.errors import ApiError, ConflictError, NotFoundError, error_from_reply
 from lukasa.models import Memory
 
 __all__ = ["ItemError", "LukasaStore"]
@@ -57,11 +58,17 @@ FOLDER = "/memories/global/langgraph"
 QUERY_CHARS_MAX = 2_000
 """The part of a query that counts. A longer one would not fit into an address."""
 
-WRITE_ATTEMPTS_MAX = 30
-"""The number of attempts to write an item that others write at the same time."""
+WRITE_TIMEOUT = 30.0
+"""How long a write tries to replace an item that others write at the same time, in seconds."""
 
 WRITE_PAUSE_MAX = 0.1
 """The longest pause between two attempts, in seconds."""
+
+CREATE_ATTEMPTS_MAX = 10
+"""The number of attempts in a row to create an item at a path that is taken and has no memory."""
+
+WRITE_LOCKS = 64
+"""The number of locks that writers in this process share. Items with the same lock wait for each other."""
 
 _SCOPES = ("global", "project", "workspace")
 _log = logging.getLogger(__name__)
@@ -80,6 +87,8 @@ class LukasaStore(BaseStore):
       it returns all items, the last written first. `index` of an item has no effect.
     - Items do not expire: `put` with a `ttl` raises `NotImplementedError`.
     - The operations of a batch that read run before those that write. Writes are separate changes.
+    - Of several writers of one item the last one wins. `put` raises `ConflictError` if others change the item for as
+      long as 30 seconds; it has written nothing then.
     - `abatch` and the other asynchronous methods use threads, so that a store works in any event loop.
     """
 
@@ -95,6 +104,7 @@ class LukasaStore(BaseStore):
         super().__init__()
         self._client = client or Client()
         self._agent_class: AgentClass = agent_class
+        self._write_locks = [threading.Lock() for _ in range(WRITE_LOCKS)]
         self._folder = folder.rstrip("/")
         if not self._folder.startswith("/memories/"):
             raise ValueError(f"the folder must be below /memories, such as {FOLDER}: {folder}")
@@ -163,17 +173,30 @@ class LukasaStore(BaseStore):
         if op.value is None:
             self._command({"command": "delete", "path": path}, "not_found")
             return
-        # Another writer may be faster. The last one wins, as in other stores.
-        for attempt in range(1, WRITE_ATTEMPTS_MAX):
-            if self._write(path, op.key, op.value):
-                return
-            time.sleep(random.uniform(0, min(0.001 * 2**attempt, WRITE_PAUSE_MAX)))
-        self._write(path, op.key, op.value, is_last=True)
+        # Threads that write one item would make each other retry, so they wait for their turn.
+        with self._write_locks[hash(path) % WRITE_LOCKS]:
+            self._replace(path, op.key, op.value)
 
-    def _write(
-        self, path: str, key: str, value: Mapping[str, Any], *, is_last: bool = False
-    ) -> bool:
-        """Writes an item and returns whether that succeeded. The last attempt raises instead.
+    def _replace(self, path: str, key: str, value: Mapping[str, Any]) -> None:
+        """Writes an item. Another process may be faster: the last one wins, as in other stores."""
+        end = time.monotonic() + WRITE_TIMEOUT
+        pause = 0.001
+        creations = 0
+        while (refusal := self._write(path, key, value)) is not None:
+            # A folder whose name differs only in case takes the path, too. No retry helps then.
+            creations = creations + 1 if refusal.code == "already_exists" else 0
+            if creations == CREATE_ATTEMPTS_MAX:
+                raise refusal
+            if time.monotonic() >= end:
+                message = (
+                    f"others changed {path} for {WRITE_TIMEOUT:g} s, nothing was written: try again"
+                )
+                raise ConflictError(None, {"code": "conflict", "error": message}) from refusal
+            pause = min(pause * 2, WRITE_PAUSE_MAX)
+            time.sleep(random.uniform(0, pause))
+
+    def _write(self, path: str, key: str, value: Mapping[str, Any]) -> ApiError | None:
+        """Tries to write an item. Returns the refusal if another writer was faster.
 
         The commands are those of agents, so that history does not name a person as the author.
         """
@@ -181,25 +204,26 @@ class LukasaStore(BaseStore):
         if memory is None:
             text = render(key, value, datetime.now(timezone.utc))
             create = {"command": "create", "path": path, "file_text": text}
-            return self._command(create, *([] if is_last else ["already_exists"]))
+            return self._command(create, "already_exists")
         # A memory that is no item raises here: what a person wrote is not replaced.
         created_at = parse(path, memory["text"], memory["modifiedAt"]).created_at
         text = render(key, value, created_at)
         if text == memory["text"]:
-            return True
+            return None
         # The whole text occurs once in itself, so this replaces what was read and nothing else.
         replace = {"command": "str_replace", "path": path}
         replace.update(old_str=memory["text"], new_str=text)
-        return self._command(replace, *([] if is_last else ["text_not_found", "not_found"]))
+        return self._command(replace, "text_not_found", "not_found")
 
-    def _command(self, arguments: dict[str, str], *expected: str) -> bool:
-        """Runs a command of the memory tool. Returns false for an expected refusal, and raises for others."""
+    def _command(self, arguments: dict[str, str], *expected: str) -> ApiError | None:
+        """Runs a command of the memory tool. Returns an expected refusal, and raises others."""
         reply = self._client.memories.tool(arguments, self._agent_class)
         if reply["ok"]:
-            return True
-        if reply.get("code") in expected:
-            return False
-        raise error_from_reply(reply)
+            return None
+        refusal = error_from_reply(reply)
+        if refusal.code in expected:
+            return refusal
+        raise refusal
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         query = (op.query or "").strip()

@@ -8,8 +8,14 @@ import time
 from typing import TypeVar, cast, overload
 
 from lukasa._async.transport import AsyncTransport
-from lukasa._call import Call, encode_path
-from lukasa.errors import DeadlineError, LukasaError, TaskFailedError, TaskUnfinishedError
+from lukasa._call import Call, encode_id
+from lukasa.errors import (
+    DeadlineError,
+    LukasaError,
+    NotFoundError,
+    TaskFailedError,
+    TaskUnfinishedError,
+)
 from lukasa.models import ListedTask, Task, TaskKind, TaskResult
 from lukasa.task import Submitted
 
@@ -32,8 +38,8 @@ class AsyncTasks:
         self._transport = transport
 
     async def get(self, task: str | Submitted[ResultT]) -> Task:
-        """Returns the state of a task."""
-        return cast("Task", await self._transport.value(self._call("GET", task)))
+        """Returns the state of a task. Raises `NotFoundError` for an id that no task has."""
+        return await self._state("GET", task)
 
     async def list(self, *, kind: TaskKind | None = None) -> builtins.list[ListedTask]:
         """Lists the tasks that this client may see, latest first."""
@@ -43,7 +49,7 @@ class AsyncTasks:
 
     async def cancel(self, task: str | Submitted[ResultT]) -> Task:
         """Cancels a task. One that has ended is not changed; the returned state says which."""
-        return cast("Task", await self._transport.value(self._call("DELETE", task)))
+        return await self._state("DELETE", task)
 
     @overload
     async def wait(self, task: Submitted[ResultT], *, timeout: float = ...) -> ResultT: ...
@@ -67,9 +73,7 @@ class AsyncTasks:
         while (left := end - time.monotonic()) > 0:
             wanted = 0.0
             try:
-                call = self._call("GET", task)
-                state = await self._transport.value(call, min(left, self._transport.timeout))
-                latest = cast("Task", state)
+                latest = await self._state("GET", task, min(left, self._transport.timeout))
                 if latest["status"] == "completed":
                     return cast("ResultT", latest.get("result"))
                 if latest["status"] == "failed":
@@ -87,15 +91,28 @@ class AsyncTasks:
             raise failure
         raise TaskUnfinishedError(latest, timeout)
 
-    def _call(self, method: str, task: str | Submitted[ResultT]) -> Call:
-        """Returns a call about one task; its id begins with its kind."""
+    async def _state(
+        self, method: str, task: str | Submitted[ResultT], timeout: float | None = None
+    ) -> Task:
+        """Sends a call about one task and returns the state. The id of a task begins with its kind."""
         task_id = task if isinstance(task, str) else task.task_id
-        kind = task_id.split("-", 1)[0]
-        return Call(method, f"{task_route(self._transport, kind)}/{encode_path(task_id)}")
+        encoded = encode_id("the id of the task", task_id)
+        kind = task_id.split("-", 1)[0] or task_id
+        call = Call(method, f"{task_route(self._transport, kind)}/{encoded}")
+        try:
+            return cast("Task", await self._transport.value(call, timeout))
+        except NotFoundError as error:
+            if error.code != "route_not_found":
+                raise
+            # The kind is a part of the route.
+            message = f"no task has the id {task_id!r}: ids begin with a kind, such as `remember-`"
+            body = {"code": "task_not_found", "error": message}
+            raise NotFoundError(error.status, body) from error
 
 
 def task_route(transport: AsyncTransport, kind: str) -> str:
     """Returns the route for tasks of a kind in the workspace of a client."""
+    of_kind = f"memory/{encode_id('the kind of the task', kind)}"
     if transport.workspace is None:
-        return f"/workspace/memory/{encode_path(kind)}"
-    return f"/workspaces/{encode_path(transport.workspace)}/memory/{encode_path(kind)}"
+        return f"/workspace/{of_kind}"
+    return f"/workspaces/{encode_id('the id of the workspace', transport.workspace)}/{of_kind}"

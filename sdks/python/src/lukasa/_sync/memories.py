@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, cast
 
-from lukasa._call import Call, encode_path, if_match, path_call
+from lukasa._call import Call, encode_id, if_match, path_call
 from lukasa._sync.transport import Transport
 from lukasa.models import (
     BatchResponse,
@@ -24,6 +24,7 @@ from lukasa.models import (
     ToolReply,
     WriteResponse,
 )
+from lukasa.save import SaveResponse
 
 AgentClass = Literal["exec", "plan", "explore"]
 """What an agent may write: everything, everything but project memories, or nothing."""
@@ -79,22 +80,22 @@ class Memories:
         """Reads a memory, with the revision to name in a later write."""
         return cast("Memory", self._at("GET", path))
 
-    def create(self, path: str, text: str) -> WriteResponse:
+    def create(self, path: str, text: str) -> SaveResponse:
         """Creates a memory.
 
         Raises `ConflictError` with the current revision if the path is taken.
         """
         headers = {"if-none-match": "*"}
         written = self._at("PUT", path, json={"text": text}, headers=headers)
-        return cast("WriteResponse", written)
+        return cast("SaveResponse", written)
 
-    def save(self, path: str, text: str, revision: str) -> WriteResponse:
+    def save(self, path: str, text: str, revision: str) -> SaveResponse:
         """Replaces a memory if it still has this revision.
 
         Raises `ConflictError` with the current revision if it has another one.
         """
         written = self._at("PUT", path, json={"text": text}, headers=if_match(revision))
-        return cast("WriteResponse", written)
+        return cast("SaveResponse", written)
 
     def delete(self, path: str, revision: str | None = None) -> WriteResponse:
         """Deletes a memory, or a folder with its contents; an undo restores them.
@@ -142,7 +143,8 @@ class Memories:
 
         `against` adds the diff from that revision to this one.
         """
-        call = Call("GET", f"/v1/revisions/{encode_path(revision)}").with_query(against=against)
+        route = f"/v1/revisions/{encode_id('the revision', revision)}"
+        call = Call("GET", route).with_query(against=against)
         return cast("RevisionText", self._transport.workspace_value(call))
 
     def tool(self, arguments: object, agent_class: AgentClass = "exec") -> ToolReply:
