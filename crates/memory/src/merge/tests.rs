@@ -308,8 +308,8 @@ fn what_cannot_be_merged_by_entry_is_an_error() {
     // Nothing can follow code without an end.
     check("- a\n", "- a\n\n```\nb\n", "- a\n\n```\nc\n", MergeError::NotSeparable);
     // An indented example of a conflict is no conflict.
-    let example: String = conflict.lines().map(|line| format!(" {line}\n")).collect();
-    let example = format!("- a\n\n```\n{example}```\n");
+    let example = conflict.trim_end().replace('\n', "\n ");
+    let example = format!("- a\n\n```\n {example}\n```\n");
     assert_eq!(merged("- a\n", &example, "- b\n- a\n").unwrap().text, format!("- b\n{example}"));
 }
 
