@@ -31,6 +31,7 @@ pub(crate) use duplicate::{NormalizedText, is_duplicate, is_fragment};
 pub(crate) use findings::{ReviewDecision, TextChecks, apply_findings};
 pub use forget::forget;
 pub(crate) use forget::{EntryRef, candidates, forget_entries};
+pub use frontmatter::refresh_frontmatter;
 pub(crate) use frontmatter::{first_words, title_fingerprints};
 pub use remember::remember;
 pub(crate) use remember::{check_screened, entry_outcome, mount_for};

@@ -17,8 +17,8 @@ use super::duplicate::{NormalizedText, has_blocks, is_fragment};
 use super::findings;
 use super::fingerprints::{TokenFingerprint, significant_keys, token_fingerprints};
 use super::frontmatter::{
-    PathAllocator, first_words, has_generated_description, memory_title, new_memory_text,
-    title_fingerprints, with_generated_description,
+    PathAllocator, first_words, has_generated_description, memory_edit, memory_title,
+    new_memory_text, title_fingerprints, with_generated_description,
 };
 use super::similarity::{
     self, ComparedStatement, DocumentFrequencies, EntryRelation, OverlapFilter, RelationFilter,
@@ -27,8 +27,8 @@ use super::snapshot::{EntryDates, ParsedEntry, ParsedText, Snapshot, StoredMemor
 use super::tokenize::TokenizedText;
 use super::update::Replacement;
 use crate::request::{
-    ContextMode, CuratorEdit, EntryAction, EntryOutcome, MemoryTopic, RememberError,
-    RememberReport, RememberRequest,
+    ContextMode, EntryAction, EntryOutcome, MemoryTopic, RememberError, RememberReport,
+    RememberRequest,
 };
 
 /// Minimum share of a fact's words, by weight, that a memory must contain for the fact to be added to it.
@@ -253,7 +253,12 @@ impl<'a> RememberPlan<'a> {
         let appended =
             target.and_then(|index| Some((index, append_entry(&self.memories[index].text, fact)?)));
         let index = if let Some((index, text)) = appended {
-            self.memories[index].text = text.into();
+            let text = ParsedText::from(text);
+            let stored = &mut self.memories[index];
+            // The description of a memory made for this text says all that the text puts there.
+            let is_new = self.created_paths.contains(&stored.path);
+            let describes = is_new && has_generated_description(&stored.text);
+            stored.text = if describes { with_generated_description(&text) } else { text };
             index
         } else {
             let item = append_entry("", fact);
@@ -424,14 +429,7 @@ impl<'a> RememberPlan<'a> {
         }
         let Some(text) = replace_entry(&stored.text, &old.entry(), fact) else { return false };
         let change = entry_outcome(&stored.path, EntryAction::Updated, fact);
-        let text = ParsedText::from(text);
-        // A description generated from the entry would still have the old value.
-        let text = if has_generated_description(stored) {
-            with_generated_description(&text)
-        } else {
-            text
-        };
-        self.memories[index].text = text;
+        self.memories[index].text = text.into();
         self.changes.push(change);
         true
     }
@@ -556,14 +554,15 @@ impl<'a> RememberPlan<'a> {
         };
         let mut before = self.snapshot.memories.iter();
         for stored in self.memories {
-            if before.next().is_some_and(|before| before.text == stored.text) {
+            let before = before.next();
+            if before.is_some_and(|before| before.text == stored.text) {
                 continue;
             }
             report.scopes.extend(stored.path.mount());
             report.changed_paths.push(stored.path.clone());
-            report
-                .edits
-                .push(CuratorEdit::Write { path: stored.path, text: stored.text.to_string() });
+            // A memory made for this text is not in the snapshot.
+            let text = stored.text.to_string();
+            report.edits.push(memory_edit(before.unwrap_or(&stored), text));
         }
         let count = |action| report.changes.iter().filter(|change| change.action == action).count();
         let known = count(EntryAction::Known);

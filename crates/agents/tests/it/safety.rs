@@ -670,6 +670,53 @@ fn a_forgotten_entry_is_removed_from_name_and_description() {
     }
 }
 
+/// Returns a memory with this description and these entries.
+fn described(description: &str, entries: &[&str]) -> String {
+    let lines: String = entries.iter().map(|entry| format!("- {entry}\n")).collect();
+    format!("---\ndescription: {description}\n---\n\n{lines}")
+}
+
+#[test]
+fn a_generated_description_follows_its_entries() {
+    // By dreams: a day that is named, and a repetition.
+    for (before, after) in [
+        (
+            described("The repair is tomorrow", &["The repair is tomorrow"]),
+            described("The repair is on 2026-05-21", &["The repair is on 2026-05-21"]),
+        ),
+        (
+            described("Gates are green; gates are green", &["Gates are green", "gates are green."]),
+            described("Gates are green", &["Gates are green"]),
+        ),
+        (
+            described("when we repair", &["The repair is tomorrow"]),
+            described("when we repair", &["The repair is on 2026-05-21"]),
+        ),
+    ] {
+        // A dream may add two percent.
+        let other = ("/memories/project/project/other.md", &*"- A long line\n".repeat(200));
+        let snapshot = snapshot_of_texts(&[(PROJECT, &before), other]);
+        let files = texts_after(&snapshot, &dream(&snapshot).edits);
+        assert_eq!(files[PROJECT], after, "{before}");
+    }
+    // By a fact that replaces an entry, and by one that is added.
+    let old = ["The upload limit is 5 MB", "The upload folder is full"];
+    let new = ["The upload limit is now 9 MB", "The upload folder is full"];
+    for (before, fact, after) in [
+        (described(old[0], &old), new[0], described(&new.join("; "), &new)),
+        (described("uploads", &old), new[0], described("uploads", &new)),
+        (
+            described(old[0], &old[..1]),
+            "The upload limit is checked twice",
+            described(old[0], &[old[0], "The upload limit is checked twice"]),
+        ),
+    ] {
+        let snapshot = snapshot_of_texts(&[(PROJECT, &before)]);
+        let (_, files) = remember_text(&snapshot, fact);
+        assert_eq!(files[PROJECT], after, "{before}");
+    }
+}
+
 #[test]
 fn the_summary_never_quotes_the_content() {
     let done =
