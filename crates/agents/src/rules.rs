@@ -20,6 +20,7 @@ mod remember;
 mod review;
 mod similarity;
 mod snapshot;
+mod subject;
 mod tokenize;
 mod update;
 mod word_match;

@@ -21,18 +21,16 @@ use super::frontmatter::{
     new_memory_text, title_fingerprints, with_generated_description,
 };
 use super::similarity::{
-    self, ComparedStatement, DocumentFrequencies, EntryRelation, OverlapFilter, RelationFilter,
+    self, ComparedStatement, DocumentFrequencies, EntryRelation, RelationFilter,
 };
 use super::snapshot::{EntryDates, ParsedEntry, ParsedText, Snapshot, StoredMemory};
+use super::subject::Subject;
 use super::tokenize::TokenizedText;
 use super::update::Replacement;
 use crate::request::{
     ContextMode, EntryAction, EntryOutcome, MemoryTopic, RememberError, RememberReport,
     RememberRequest,
 };
-
-/// Minimum share of a fact's words, by weight, that a memory must contain for the fact to be added to it.
-const MEMORY_OVERLAP_MIN: f64 = 0.3;
 
 /// Maximum number of proposals for one fact.
 const REMEMBER_PROPOSALS_MAX: usize = 2;
@@ -174,7 +172,7 @@ impl<'a> RememberPlan<'a> {
         let topic = classify::classify(fact).topic;
         self.is_change = similarity::is_change(&text);
         self.count_words(&token_fingerprints(&text));
-        let target = self.best_memory(&text, mount, topic);
+        let target = self.best_memory((&text, fact), mount, topic);
         if self.find_known(fact, mount, target).is_some() {
             return Ok(FindingOutcome::AlreadyKnown);
         }
@@ -225,7 +223,7 @@ impl<'a> RememberPlan<'a> {
         let mount = self.mount_for_kind(kind)?;
         let text = TokenizedText::tokenize(fact);
         self.count_words(&token_fingerprints(&text));
-        let target = self.best_memory(&text, mount, kind.topic);
+        let target = self.best_memory((&text, fact), mount, kind.topic);
         if let Some(path) = self.find_known(fact, mount, target) {
             self.changes.push(entry_outcome(path, EntryAction::Known, fact));
             return Ok(());
@@ -509,9 +507,15 @@ impl<'a> RememberPlan<'a> {
         entries.filter(is_comparable).map(|(indexes, _)| indexes).collect()
     }
 
-    /// Returns the index of the memory with the most words in common, in the same mount and topic.
-    fn best_memory(&self, fact: &TokenizedText, mount: Mount, topic: MemoryTopic) -> Option<usize> {
-        let filter = OverlapFilter::new(fact, &self.frequencies);
+    /// Returns the index of the memory with a statement about the same subject, in the same mount and topic; among
+    /// several, the one that shares most of the fact's subject words.
+    fn best_memory(
+        &self,
+        (fact, source): (&TokenizedText, &str),
+        mount: Mount,
+        topic: MemoryTopic,
+    ) -> Option<usize> {
+        let subject = Subject::new(fact, source, &self.frequencies);
         let mut best: Option<(usize, f64)> = None;
         for (index, stored) in self.visible_memories() {
             let parsed = stored.text.parsed();
@@ -526,20 +530,20 @@ impl<'a> RememberPlan<'a> {
             {
                 continue;
             }
-            let is_best = |share: f64| {
-                share >= MEMORY_OVERLAP_MIN && best.is_none_or(|(_, most)| share > most)
-            };
             let share = if self.created_paths.contains(&stored.path) {
-                1.0
-            } else if is_best(filter.share_max(&parsed.entries, &title_fingerprints(stored))) {
-                let title = TokenizedText::tokenize(&memory_title(stored));
-                let entries: Vec<_> = parsed.entries.iter().map(ParsedEntry::tokenize).collect();
-                let texts = entries.iter().chain([&title]);
-                similarity::overlap_with(fact, texts, &self.frequencies)
+                Some(1.0)
+            } else if subject.may_match(&parsed.entries, &title_fingerprints(stored)) {
+                let title = memory_title(stored);
+                let entries = parsed.entries.iter().map(ParsedEntry::statement);
+                let shares =
+                    entries.chain(title.lines()).filter_map(|text| subject.share_with(text));
+                shares.max_by(f64::total_cmp)
             } else {
-                continue;
+                None
             };
-            if is_best(share) {
+            if let Some(share) = share
+                && best.is_none_or(|(_, most)| share > most)
+            {
                 best = Some((index, share));
             }
         }

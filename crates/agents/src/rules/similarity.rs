@@ -324,53 +324,6 @@ fn plain_words(tokens: &[TokenFingerprint]) -> impl Iterator<Item = Fingerprint>
     tokens.iter().filter(|token| !token.is_value()).map(|token| token.word)
 }
 
-/// The words of a text, to find the memories that share enough of them.
-pub(crate) struct OverlapFilter {
-    /// Indexes of the text's words by key and by word.
-    indexes: FingerprintMap<Fingerprint, Vec<usize>>,
-    /// Weights of the words, in order.
-    weights: Vec<f64>,
-}
-
-impl OverlapFilter {
-    /// Creates a filter for a text whose words are counted.
-    pub(crate) fn new(text: &TokenizedText, frequencies: &DocumentFrequencies) -> Self {
-        let mut filter = Self { indexes: FingerprintMap::default(), weights: Vec::new() };
-        let words = text.content_tokens().filter(|token| !token.is_light());
-        for (index, token) in words.enumerate() {
-            filter.weights.push(frequencies.idf_of(&token.key));
-            for word in BTreeSet::from([&token.key, &token.word]) {
-                filter.indexes.entry(Fingerprint::of(word)).or_default().push(index);
-            }
-        }
-        filter
-    }
-
-    /// Returns an upper bound of [`overlap_with`] these entries and this title.
-    pub(crate) fn share_max(&self, entries: &[ParsedEntry], title: &[TokenFingerprint]) -> f64 {
-        if !is_selection_enabled() {
-            return f64::INFINITY;
-        }
-        let mut is_shared = Vec::new();
-        let tokens = entries.iter().flat_map(|entry| &entry.fingerprints().statement);
-        for token in tokens.chain(title).filter(|token| token.is_content()) {
-            let count = if token.key == token.word { 1 } else { 2 };
-            for word in [token.key, token.word].into_iter().take(count) {
-                let Some(indexes) = self.indexes.get(&word) else { continue };
-                is_shared.resize(self.weights.len(), false);
-                for index in indexes {
-                    is_shared[*index] = true;
-                }
-            }
-        }
-        let all: f64 = self.weights.iter().sum();
-        let weights = self.weights.iter().zip(&is_shared);
-        let shared: f64 =
-            weights.filter(|(_, is_shared)| **is_shared).map(|(weight, _)| weight).sum();
-        if all > 0.0 { shared / all } else { 0.0 }
-    }
-}
-
 /// Checks whether the new words can replace those that the newer statement lacks. A name or number is not replaced
 /// by
 /// words alone (`The lead is Ines`, `The lead is now on vacation`).
@@ -416,22 +369,11 @@ pub(crate) fn overlap(
     newer: ComparedStatement<'_>,
     frequencies: &DocumentFrequencies,
 ) -> f64 {
-    overlap_with(older.text, [newer.text].into_iter(), frequencies)
-}
-
-/// Returns the share of a text's words that others have together, by weight.
-pub(crate) fn overlap_with<'a>(
-    text: &TokenizedText,
-    others: impl Iterator<Item = &'a TokenizedText>,
-    frequencies: &DocumentFrequencies,
-) -> f64 {
     // The language of a short text is a guess, and so are its stems; therefore the words themselves count too.
-    let others: BTreeSet<&str> = others
-        .flat_map(TokenizedText::content_tokens)
-        .flat_map(|token| [token.key.as_str(), &token.word])
-        .collect();
+    let others: BTreeSet<&str> =
+        newer.text.content_tokens().flat_map(|token| [token.key.as_str(), &token.word]).collect();
     let (mut all, mut shared) = (0.0, 0.0);
-    for token in text.content_tokens().filter(|token| !token.is_light()) {
+    for token in older.text.content_tokens().filter(|token| !token.is_light()) {
         let weight = frequencies.idf_of(&token.key);
         all += weight;
         if others.contains(token.key.as_str()) || others.contains(token.word.as_str()) {
