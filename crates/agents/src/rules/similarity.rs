@@ -40,6 +40,26 @@ const MEANINGFUL_FUNCTION_WORDS: &[&str] = &[
     "from", "can", "may", "might", "could",
 ];
 
+/// Words for `always`, in the languages of the lexicon.
+const ALWAYS_WORDS: &[&str] = &[
+    "always",
+    "immer",
+    "stets",
+    "toujours",
+    "siempre",
+    "sempre",
+    "altijd",
+    "всегда",
+    "总是",
+    "总",
+    "始终",
+    "一直",
+    "永远",
+    "必ず",
+    "常に",
+    "いつも",
+];
+
 /// Number of entries that contain each word. Rare words weigh more.
 #[derive(Default)]
 pub(crate) struct DocumentFrequencies {
@@ -169,12 +189,8 @@ pub(crate) fn compare_statements(
     let same_literals = literals(older.source) == literals(newer.source);
     let bare =
         |keys: &[(&str, bool)]| keys.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>();
-    let (old_bare, new_bare) = (bare(&old), bare(&new));
-    if same_literals
-        && old.len() >= 2
-        && old_bare == new_bare
-        && (negated_keys(&old) != negated_keys(&new) || has_negation(older) != has_negation(newer))
-    {
+    let new_bare = bare(&new);
+    if same_literals && (are_opposite(older, newer) || are_swapped(older, newer)) {
         return Some(EntryRelation {
             kind: ProposalKind::Contradiction,
             score: 70,
@@ -472,6 +488,39 @@ pub(crate) fn content_keys(text: &TokenizedText) -> Vec<(&str, bool)> {
         }
     }
     keys
+}
+
+/// Checks whether two statements have the same content words in the same order, and differ in a negation. `Always`
+/// does not count as one of the words, so that it is the opposite of `never`.
+fn are_opposite(a: ComparedStatement<'_>, b: ComparedStatement<'_>) -> bool {
+    let (a_keys, b_keys) = (keys_without_always(a.text), keys_without_always(b.text));
+    let is_same_word = |((a, _), (b, _)): (&(&str, bool), &(&str, bool))| a == b;
+    a_keys.len() >= 2
+        && a_keys.len() == b_keys.len()
+        && a_keys.iter().zip(&b_keys).all(is_same_word)
+        && (negated_keys(&a_keys) != negated_keys(&b_keys) || has_negation(a) != has_negation(b))
+}
+
+/// Checks whether two statements have the same content words, but rank them differently: `tabs over spaces` and
+/// `spaces over tabs`.
+fn are_swapped(a: ComparedStatement<'_>, b: ComparedStatement<'_>) -> bool {
+    let (a_keys, b_keys) = (content_keys(a.text), content_keys(b.text));
+    let sorted = |keys: &[(&str, bool)]| {
+        keys.iter().map(|(key, _)| (*key).to_owned()).collect::<BTreeSet<_>>()
+    };
+    a.text.has(Class::Contrast)
+        && b.text.has(Class::Contrast)
+        && a_keys.len() >= 2
+        && sorted(&a_keys) == sorted(&b_keys)
+        && negated_keys(&a_keys) != negated_keys(&b_keys)
+}
+
+fn keys_without_always(text: &TokenizedText) -> Vec<(&str, bool)> {
+    let is_always = |key: &str| {
+        let mut tokens = text.tokens.iter().filter(|token| token.key == key);
+        tokens.any(|token| ALWAYS_WORDS.contains(&token.word.as_str()))
+    };
+    content_keys(text).into_iter().filter(|(key, _)| !is_always(key)).collect()
 }
 
 fn has_negation(statement: ComparedStatement<'_>) -> bool {

@@ -670,9 +670,44 @@ fn a_forgotten_entry_is_removed_from_name_and_description() {
     }
 }
 
+#[test]
+fn opposite_rules_and_swapped_preferences_are_proposed_and_both_stay() {
+    for (one, other) in [
+        ("Never deploy on Fridays.", "Always deploy on Fridays."),
+        ("Do not squash merge commits.", "Always squash merge commits."),
+        ("Immer freitags um neun deployen.", "Nie freitags um neun deployen."),
+        ("Toujours signer les images Docker.", "Ne jamais signer les images Docker."),
+        ("Siempre firmar las imágenes Docker.", "Nunca firmar las imágenes Docker."),
+        ("Всегда подписывать образы Docker.", "Никогда не подписывать образы Docker."),
+        ("总是在服务器部署代码。", "从不在服务器部署代码。"),
+        ("I prefer tabs over spaces.", "I prefer spaces over tabs."),
+        ("Use rebase instead of merge.", "Use merge instead of rebase."),
+        ("Ich bevorzuge Tabs statt Leerzeichen.", "Ich bevorzuge Leerzeichen statt Tabs."),
+    ] {
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n- {other}\n"))]);
+        let dreamt = dream(&snapshot);
+        let kinds: Vec<_> = dreamt.proposals.iter().map(|proposal| proposal.kind).collect();
+        assert_eq!((dreamt.edits, kinds), (Vec::new(), vec![ProposalKind::Contradiction]), "{one}");
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n"))]);
+        let request = RememberRequest { scope: Some(Scope::Project), ..ask(other) };
+        let done = remember(&snapshot, &request, &Screen::default()).unwrap();
+        assert_eq!(done.proposals[0].kind, ProposalKind::Contradiction, "{other}");
+        assert_eq!(lines(&texts_after(&snapshot, &done.edits)).len(), 2, "{other}");
+    }
+    for (one, other) in [
+        ("Never deploy on Fridays.", "Always deploy on Mondays."),
+        ("I prefer tabs over spaces.", "I prefer tabs over commas."),
+        ("Always deploy on Fridays.", "Always test on Fridays."),
+        ("Ada reports to Ben.", "Ben reports to Ada."),
+    ] {
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n- {other}\n"))]);
+        assert_eq!(dream(&snapshot).proposals, [], "{one}");
+    }
+}
+
 /// Returns a memory with this description and these entries.
 fn described(description: &str, entries: &[&str]) -> String {
-    let lines: String = entries.iter().map(|entry| format!("- {entry}\n")).collect();
+    let lines = entries.iter().fold(String::new(), |lines, entry| lines + "- " + entry + "\n");
     format!("---\ndescription: {description}\n---\n\n{lines}")
 }
 
