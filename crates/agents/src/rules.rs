@@ -21,6 +21,7 @@ mod review;
 mod similarity;
 mod snapshot;
 mod subject;
+mod subject_words;
 mod tokenize;
 mod update;
 mod word_match;

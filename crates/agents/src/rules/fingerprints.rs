@@ -17,7 +17,7 @@ use memory::text::slice;
 
 use super::dates;
 use super::lexicon::{Class, ClassSet};
-use super::subject::is_subject_word;
+use super::subject_words::is_subject_word;
 use super::tokenize::{TextToken, TokenizedText, normalize};
 
 #[cfg(test)]

@@ -507,8 +507,8 @@ impl<'a> RememberPlan<'a> {
         entries.filter(is_comparable).map(|(indexes, _)| indexes).collect()
     }
 
-    /// Returns the index of the memory with a statement about the same subject, in the same mount and topic; among
-    /// several, the one that shares most of the fact's subject words.
+    /// Returns the index of the memory with a statement about the same subject, in the same mount and topic. Among
+    /// several, it is the one that shares most of the fact's subject words.
     fn best_memory(
         &self,
         (fact, source): (&TokenizedText, &str),
