@@ -12,6 +12,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use agents::rules::{ParsedText, refresh_frontmatter};
 use memory::change::{ChangeId, ChangeKind, Provenance, Trust, unified_diff};
 use memory::clock::{Clock, Timestamp};
 use memory::command::{CommandError, MemoryCommand, Reply};
@@ -518,7 +519,8 @@ impl MemoryEdit {
     }
 }
 
-/// Plans the edits that a proposal makes, or returns the reason why it no longer applies.
+/// Plans the edits that a proposal makes, with the generated names and descriptions that follow from
+/// them, or returns the reason why it no longer applies.
 async fn plan_edits(
     proposal: &Proposal,
     texts: &mut Draft,
@@ -546,7 +548,9 @@ async fn plan_edits(
         })?;
     }
     for edit in edits.values_mut() {
-        edit.after = edit.after.take().filter(|text| !entries(text).is_empty());
+        let after = edit.after.take().filter(|text| !entries(text).is_empty());
+        let before = ParsedText::from(edit.before.as_deref().unwrap_or_default());
+        edit.after = after.map(|text| refresh_frontmatter(&before, text));
     }
     if edits.values().all(|edit| edit.before == edit.after) {
         let why = "the memories already have this content".to_owned();

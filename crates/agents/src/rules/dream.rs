@@ -21,7 +21,10 @@ use super::classify;
 use super::dates;
 use super::duplicate::{NormalizedText, has_blocks, is_duplicate, is_fragment, subject_of};
 use super::fingerprints::{Fingerprint, FingerprintMap, TokenFingerprint};
-use super::frontmatter::{first_words, has_generated_description, with_missing_description};
+use super::frontmatter::{
+    first_words, has_generated_description, memory_edit, refresh_frontmatter,
+    with_missing_description,
+};
 use super::lexicon::Class;
 use super::remember::entry_outcome;
 use super::similarity::{
@@ -29,7 +32,7 @@ use super::similarity::{
 };
 use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
 use super::tokenize::TokenizedText;
-use crate::request::{CuratorEdit, DreamReport, EntryAction, EntryOutcome, MemoryTopic};
+use crate::request::{DreamReport, EntryAction, EntryOutcome, MemoryTopic};
 
 /// Maximum number of memories that one dream changes, so that a person can review the dream.
 const CHANGED_MAX: usize = 20;
@@ -155,6 +158,7 @@ fn merge_duplicates<'a>(
         }
         let entries = &stored.text.parsed().entries;
         let text = stored.text_without(of_memory.iter().map(|index| &entries[*index]));
+        let text = refresh_frontmatter(&stored.text, text);
         plan.counts.saved_bytes += stored.text.len() - text.len();
         plan.counts.merged += of_memory.len();
         for index in of_memory {
@@ -173,7 +177,7 @@ fn merge_duplicates<'a>(
 /// Checks whether a memory has a description or fields that are not derived from its entries.
 pub(crate) fn has_own_metadata(stored: &StoredMemory) -> bool {
     let head = &stored.text.parsed().header;
-    let is_own = !head.description.is_empty() && !has_generated_description(stored);
+    let is_own = !head.description.is_empty() && !has_generated_description(&stored.text);
     document::has_other_fields(&stored.text) || is_own
 }
 
@@ -234,6 +238,7 @@ impl<'a> DreamPlan<'a> {
                 changes.push(entry_outcome(&stored.path, EntryAction::Dated, &new));
             }
         }
+        let text = refresh_frontmatter(&current.text, text);
         if !changes.is_empty() && self.set_text(stored, current.text.len(), text, room) {
             self.counts.dated += changes.len();
             self.changes.extend(changes);
@@ -270,12 +275,7 @@ impl<'a> DreamPlan<'a> {
                 &path,
             ));
             report.scopes.extend(path.mount());
-            let is_empty = document::entries(text).is_empty();
-            report.edits.push(if is_empty {
-                CuratorEdit::Remove { path }
-            } else {
-                CuratorEdit::Write { path, text: text.clone() }
-            });
+            report.edits.push(memory_edit(stored, text.clone()));
         }
         report.summary = summary(&counts, report.edits.len(), conflicts);
         report.proposals = proposals;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use memory::document::{self, replace_entry, without_entry};
+use memory::document::{replace_entry, without_entry};
 use memory::path::{Mount, Scope};
 use memory::proposal::{EntryChange, Proposal, ProposalKind};
 use memory::screen::Screen;
@@ -14,10 +14,10 @@ use super::classify;
 use super::content::{self, RememberContent};
 use super::dates;
 use super::forget::EntryRef;
-use super::frontmatter::{first_words, has_generated_description, with_generated_description};
+use super::frontmatter::first_words;
 use super::remember::{FindingOutcome, RememberPlan, check_screened, entry_outcome, mount_for};
-use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
-use crate::request::{CuratorEdit, EntryAction};
+use super::snapshot::{ParsedEntry, Snapshot, StoredMemory};
+use crate::request::EntryAction;
 use crate::review::{
     FINDINGS_MAX, FindingSkipReason, FindingTarget, ReviewFinding, ReviewMessage, ReviewReport,
     ReviewRequest,
@@ -99,7 +99,7 @@ pub(crate) fn apply_findings(
     }
     report.evidence_note = evidence_note(request, &evidence);
     let remembered = plan.finish();
-    report.edits = remembered.edits.into_iter().map(remove_if_empty).collect();
+    report.edits = remembered.edits;
     report.changed_paths = remembered.changed_paths;
     report.scopes = remembered.scopes;
     report.changes = remembered.changes;
@@ -107,16 +107,6 @@ pub(crate) fn apply_findings(
     report.proposals = remembered.proposals;
     report.summary = summary(&report);
     report
-}
-
-/// Turns a write of a text without entries into a removal.
-fn remove_if_empty(edit: CuratorEdit) -> CuratorEdit {
-    match edit {
-        CuratorEdit::Write { path, text } if document::entries(&text).is_empty() => {
-            CuratorEdit::Remove { path }
-        }
-        edit => edit,
-    }
 }
 
 fn apply_item(
@@ -215,11 +205,7 @@ fn change_entry(
     };
     let words = text.as_deref().unwrap_or_else(|| old.full_text());
     plan.changes.push(entry_outcome(&stored.path, action, words));
-    let changed = ParsedText::from(changed);
-    // A description generated from the entry would still have the old value.
-    let is_generated = has_generated_description(&plan.memories[index]);
-    plan.memories[index].text =
-        if is_generated { with_generated_description(&changed) } else { changed };
+    plan.memories[index].text = changed.into();
     Ok(())
 }
 

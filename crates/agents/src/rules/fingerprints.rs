@@ -17,6 +17,7 @@ use memory::text::slice;
 
 use super::dates;
 use super::lexicon::{Class, ClassSet};
+use super::subject_words::is_subject_word;
 use super::tokenize::{TextToken, TokenizedText, normalize};
 
 #[cfg(test)]
@@ -90,6 +91,8 @@ const IS_SIGNIFICANT: u8 = 1 << 1;
 const IS_VALUE: u8 = 1 << 2;
 /// A part of an explicit date.
 const IS_DATE: u8 = 1 << 3;
+/// A word that may name a subject.
+const IS_SUBJECT: u8 = 1 << 4;
 
 impl TokenFingerprint {
     fn new(token: &TextToken, is_date: bool) -> Self {
@@ -104,7 +107,8 @@ impl TokenFingerprint {
             flags: flag(IS_CONTENT, is_content)
                 | flag(IS_SIGNIFICANT, is_content && !token.is_light())
                 | flag(IS_VALUE, is_value)
-                | flag(IS_DATE, is_date),
+                | flag(IS_DATE, is_date)
+                | flag(IS_SUBJECT, is_subject_word(token)),
         }
     }
 
@@ -121,6 +125,11 @@ impl TokenFingerprint {
     /// Checks whether it is a number, day or month.
     pub(crate) const fn is_value(&self) -> bool {
         self.flags & IS_VALUE != 0
+    }
+
+    /// Checks whether it may name a subject.
+    pub(crate) const fn is_subject(&self) -> bool {
+        self.flags & IS_SUBJECT != 0
     }
 
     /// Checks whether it is part of an explicit date.

@@ -12,15 +12,15 @@ use memory::text::{has_word, slice};
 
 use super::duplicate::{NormalizedText, has_blocks, is_fragment};
 use super::fingerprints::{Fingerprint, FingerprintSet};
-use super::frontmatter::{refresh_frontmatter, title_fingerprints};
+use super::frontmatter::{memory_edit, title_fingerprints};
 use super::lexicon::Class;
 use super::similarity::{self, DocumentFrequencies};
 use super::snapshot::{ParsedEntry, Snapshot, StoredMemory};
 use super::tokenize::{TextToken, TokenizedText, is_unspaced};
 use super::word_match::{EntryWords, TYPO_CHARS_MIN, is_same_word};
 use crate::request::{
-    CuratorEdit, EntryAction, EntryCandidate, EntryOutcome, ForgetReport, ForgetRequest,
-    ForgottenEntry, MemoryTopic,
+    EntryAction, EntryCandidate, EntryOutcome, ForgetReport, ForgetRequest, ForgottenEntry,
+    MemoryTopic,
 };
 
 /// Maximum number of candidates in a report.
@@ -663,12 +663,8 @@ fn remove_selected(snapshot: &Snapshot, selection: ForgetSelection<'_>) -> Forge
             });
             report.removed.push(ForgottenEntry { topic, summary, path: path.clone() });
         }
-        report.edits.push(if notes.len() == parsed.entries.len() {
-            CuratorEdit::Remove { path }
-        } else {
-            let text = stored.text_without(notes.iter().copied());
-            CuratorEdit::Write { path, text: refresh_frontmatter(&stored.text, text) }
-        });
+        let text = stored.text_without(notes.iter().copied());
+        report.edits.push(memory_edit(stored, text));
     }
     report.summary = summary(&report, &conflicts, &snapshot.failed_reads);
     report

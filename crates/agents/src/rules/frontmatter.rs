@@ -1,7 +1,8 @@
 //! Generates a memory's frontmatter: the name and the description that listings show.
 //!
-//! A new memory gets them from its first fact. Existing ones stay as a person or an agent wrote them, unless they
-//! repeat a forgotten entry, which would otherwise still be shown in every listing.
+//! A new memory gets them from its first fact, and they follow the entries that they were generated from. Existing ones
+//! stay as a person or an agent wrote them, unless they repeat an entry that is gone, which would otherwise still be
+//! shown in every listing.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +15,7 @@ use super::fingerprints::TokenFingerprint;
 use super::lexicon::Class;
 use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
 use super::tokenize::{TextToken, TokenizedText};
-use crate::request::MemoryTopic;
+use crate::request::{CuratorEdit, MemoryTopic};
 
 /// Maximum number of words in a generated name.
 const SLUG_WORDS_MAX: usize = 4;
@@ -148,32 +149,54 @@ fn name_from_fact(fact: &str) -> String {
     slug(fact).replace('-', " ")
 }
 
-/// Updates the frontmatter of a memory after entries were removed, so that it does not repeat them. The text
-/// becomes no longer than before.
-pub(crate) fn refresh_frontmatter(before: &ParsedText, text: String) -> String {
-    let bytes_max = before.len();
+/// Returns the edit that gives a memory another text: its removal if no entries are left. Every edit of a stored memory
+/// by the rules is made here, so that none leaves a generated name or description behind.
+pub(crate) fn memory_edit(stored: &StoredMemory, text: String) -> CuratorEdit {
+    let path = stored.path.clone();
+    if document::entries(&text).is_empty() {
+        CuratorEdit::Remove { path }
+    } else {
+        CuratorEdit::Write { path, text: refresh_frontmatter(&stored.text, text) }
+    }
+}
+
+/// Updates the name and description of a memory after an edit of its entries.
+///
+/// They change only if they were generated from an entry that is gone or has another text, or if they repeat it. Added
+/// entries change neither: two branches that add entries can then be merged without a conflict. A name or description
+/// that the edit itself sets stays. If entries were only removed, the text becomes no longer than before.
+pub fn refresh_frontmatter(before: &ParsedText, text: String) -> String {
     let head = &before.parsed().header;
     if head.malformed.is_some() || (head.name.is_none() && head.description.is_empty()) {
         return text;
     }
     let after = ParsedText::from(text);
-    let remaining = first_lines(&after);
-    let removed: Vec<&str> = first_lines(before)
-        .into_iter()
-        .filter(|line| !remaining.iter().any(|other| is_same_text(other, line)))
-        .collect();
+    let (old, new) = (first_lines(before), first_lines(&after));
+    let is_gone = |line: &&str| !new.iter().any(|other| is_same_text(other, line));
+    let gone: Vec<&str> = old.iter().copied().filter(is_gone).collect();
+    let is_removal = new.iter().all(|line| old.contains(line));
+    let bytes_max = if is_removal { before.len() } else { usize::MAX };
     let mut text = after.to_string();
-    if removed.iter().any(|line| repeats(&head.description, line)) {
-        let chars = head.description.chars().count();
-        let long = description(&remaining, chars.max(DESCRIPTION_CHARS_USUAL));
-        let short = description(&remaining, chars);
-        text = set_first_fitting(&text, "description", &[long, short], bytes_max);
+    let description = &head.description;
+    let is_outdated = !description.is_empty()
+        && after.parsed().header.description == *description
+        && (gone.iter().any(|line| repeats(description, line))
+            || (is_generated_from(description, &old) && !is_generated_from(description, &new)));
+    if is_outdated {
+        let chars = description.chars().count();
+        let long = if is_removal {
+            chars.max(DESCRIPTION_CHARS_USUAL)
+        } else {
+            WRITTEN_DESCRIPTION_CHARS_MAX
+        };
+        let values = [long, chars].map(|chars| self::description(&new, chars));
+        text = set_first_fitting(&text, "description", &values, bytes_max);
     }
-    let name_is_of = |line: &str| {
+    let name_is_of = |line: &&str| {
         head.name.as_deref().is_some_and(|old| old == name_from_fact(line) || repeats(old, line))
     };
-    if removed.iter().any(|line| name_is_of(line)) {
-        let first = remaining.first().copied().unwrap_or_default();
+    if after.parsed().header.name == head.name && gone.iter().any(name_is_of) {
+        let first = new.first().copied().unwrap_or_default();
         text = set_first_fitting(&text, "name", &[name_from_fact(first)], bytes_max);
     }
     text
@@ -206,12 +229,19 @@ pub(crate) fn with_missing_description(stored: &StoredMemory) -> Option<String> 
 }
 
 /// Checks whether the description of a memory was generated from its entries.
-pub(crate) fn has_generated_description(stored: &StoredMemory) -> bool {
-    let description = &stored.text.parsed().header.description;
-    let lines = first_lines(&stored.text);
-    let first = lines.first().copied().unwrap_or_default();
+pub(crate) fn has_generated_description(text: &ParsedText) -> bool {
+    is_generated_from(&text.parsed().header.description, &first_lines(text))
+}
+
+/// Checks whether a description was generated from the first of these lines. More may have been added since, and the
+/// length may have been limited.
+fn is_generated_from(description: &str, lines: &[&str]) -> bool {
+    let chars = description.chars().count();
+    // A truncated description depends on one more line than it shows.
+    let count_max = description.split(DESCRIPTION_SEPARATOR).count() + 1;
     !description.is_empty()
-        && [default_description(&lines), default_description(&[first])].contains(description)
+        && (1..=lines.len().min(count_max))
+            .any(|count| self::description(&lines[..count], chars) == description)
 }
 
 /// Returns the text with a description generated from its current entries.

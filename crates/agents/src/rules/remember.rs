@@ -17,22 +17,20 @@ use super::duplicate::{NormalizedText, has_blocks, is_fragment};
 use super::findings;
 use super::fingerprints::{TokenFingerprint, significant_keys, token_fingerprints};
 use super::frontmatter::{
-    PathAllocator, first_words, has_generated_description, memory_title, new_memory_text,
-    title_fingerprints, with_generated_description,
+    PathAllocator, first_words, has_generated_description, memory_edit, memory_title,
+    new_memory_text, title_fingerprints, with_generated_description,
 };
 use super::similarity::{
-    self, ComparedStatement, DocumentFrequencies, EntryRelation, OverlapFilter, RelationFilter,
+    self, ComparedStatement, DocumentFrequencies, EntryRelation, RelationFilter,
 };
 use super::snapshot::{EntryDates, ParsedEntry, ParsedText, Snapshot, StoredMemory};
+use super::subject::Subject;
 use super::tokenize::TokenizedText;
 use super::update::Replacement;
 use crate::request::{
-    ContextMode, CuratorEdit, EntryAction, EntryOutcome, MemoryTopic, RememberError,
-    RememberReport, RememberRequest,
+    ContextMode, EntryAction, EntryOutcome, MemoryTopic, RememberError, RememberReport,
+    RememberRequest,
 };
-
-/// Minimum share of a fact's words, by weight, that a memory must contain for the fact to be added to it.
-const MEMORY_OVERLAP_MIN: f64 = 0.3;
 
 /// Maximum number of proposals for one fact.
 const REMEMBER_PROPOSALS_MAX: usize = 2;
@@ -174,7 +172,7 @@ impl<'a> RememberPlan<'a> {
         let topic = classify::classify(fact).topic;
         self.is_change = similarity::is_change(&text);
         self.count_words(&token_fingerprints(&text));
-        let target = self.best_memory(&text, mount, topic);
+        let target = self.best_memory((&text, fact), mount, topic);
         if self.find_known(fact, mount, target).is_some() {
             return Ok(FindingOutcome::AlreadyKnown);
         }
@@ -225,7 +223,7 @@ impl<'a> RememberPlan<'a> {
         let mount = self.mount_for_kind(kind)?;
         let text = TokenizedText::tokenize(fact);
         self.count_words(&token_fingerprints(&text));
-        let target = self.best_memory(&text, mount, kind.topic);
+        let target = self.best_memory((&text, fact), mount, kind.topic);
         if let Some(path) = self.find_known(fact, mount, target) {
             self.changes.push(entry_outcome(path, EntryAction::Known, fact));
             return Ok(());
@@ -253,7 +251,12 @@ impl<'a> RememberPlan<'a> {
         let appended =
             target.and_then(|index| Some((index, append_entry(&self.memories[index].text, fact)?)));
         let index = if let Some((index, text)) = appended {
-            self.memories[index].text = text.into();
+            let text = ParsedText::from(text);
+            let stored = &mut self.memories[index];
+            // The description of a memory made for this text says all that the text puts there.
+            let is_new = self.created_paths.contains(&stored.path);
+            let describes = is_new && has_generated_description(&stored.text);
+            stored.text = if describes { with_generated_description(&text) } else { text };
             index
         } else {
             let item = append_entry("", fact);
@@ -424,14 +427,7 @@ impl<'a> RememberPlan<'a> {
         }
         let Some(text) = replace_entry(&stored.text, &old.entry(), fact) else { return false };
         let change = entry_outcome(&stored.path, EntryAction::Updated, fact);
-        let text = ParsedText::from(text);
-        // A description generated from the entry would still have the old value.
-        let text = if has_generated_description(stored) {
-            with_generated_description(&text)
-        } else {
-            text
-        };
-        self.memories[index].text = text;
+        self.memories[index].text = text.into();
         self.changes.push(change);
         true
     }
@@ -511,9 +507,15 @@ impl<'a> RememberPlan<'a> {
         entries.filter(is_comparable).map(|(indexes, _)| indexes).collect()
     }
 
-    /// Returns the index of the memory with the most words in common, in the same mount and topic.
-    fn best_memory(&self, fact: &TokenizedText, mount: Mount, topic: MemoryTopic) -> Option<usize> {
-        let filter = OverlapFilter::new(fact, &self.frequencies);
+    /// Returns the index of the memory with a statement about the same subject, in the same mount and topic. Among
+    /// several, it is the one that shares most of the fact's subject words.
+    fn best_memory(
+        &self,
+        (fact, source): (&TokenizedText, &str),
+        mount: Mount,
+        topic: MemoryTopic,
+    ) -> Option<usize> {
+        let subject = Subject::new(fact, source, &self.frequencies);
         let mut best: Option<(usize, f64)> = None;
         for (index, stored) in self.visible_memories() {
             let parsed = stored.text.parsed();
@@ -528,20 +530,20 @@ impl<'a> RememberPlan<'a> {
             {
                 continue;
             }
-            let is_best = |share: f64| {
-                share >= MEMORY_OVERLAP_MIN && best.is_none_or(|(_, most)| share > most)
-            };
             let share = if self.created_paths.contains(&stored.path) {
-                1.0
-            } else if is_best(filter.share_max(&parsed.entries, &title_fingerprints(stored))) {
-                let title = TokenizedText::tokenize(&memory_title(stored));
-                let entries: Vec<_> = parsed.entries.iter().map(ParsedEntry::tokenize).collect();
-                let texts = entries.iter().chain([&title]);
-                similarity::overlap_with(fact, texts, &self.frequencies)
+                Some(1.0)
+            } else if subject.may_match(&parsed.entries, &title_fingerprints(stored)) {
+                let title = memory_title(stored);
+                let entries = parsed.entries.iter().map(ParsedEntry::statement);
+                let shares =
+                    entries.chain(title.lines()).filter_map(|text| subject.share_with(text));
+                shares.max_by(f64::total_cmp)
             } else {
-                continue;
+                None
             };
-            if is_best(share) {
+            if let Some(share) = share
+                && best.is_none_or(|(_, most)| share > most)
+            {
                 best = Some((index, share));
             }
         }
@@ -556,14 +558,15 @@ impl<'a> RememberPlan<'a> {
         };
         let mut before = self.snapshot.memories.iter();
         for stored in self.memories {
-            if before.next().is_some_and(|before| before.text == stored.text) {
+            let before = before.next();
+            if before.is_some_and(|before| before.text == stored.text) {
                 continue;
             }
             report.scopes.extend(stored.path.mount());
             report.changed_paths.push(stored.path.clone());
-            report
-                .edits
-                .push(CuratorEdit::Write { path: stored.path, text: stored.text.to_string() });
+            // A memory made for this text is not in the snapshot.
+            let text = stored.text.to_string();
+            report.edits.push(memory_edit(before.unwrap_or(&stored), text));
         }
         let count = |action| report.changes.iter().filter(|change| change.action == action).count();
         let known = count(EntryAction::Known);

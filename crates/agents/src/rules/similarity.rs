@@ -40,6 +40,26 @@ const MEANINGFUL_FUNCTION_WORDS: &[&str] = &[
     "from", "can", "may", "might", "could",
 ];
 
+/// Words for `always`, in the languages of the lexicon.
+const ALWAYS_WORDS: &[&str] = &[
+    "always",
+    "immer",
+    "stets",
+    "toujours",
+    "siempre",
+    "sempre",
+    "altijd",
+    "всегда",
+    "总是",
+    "总",
+    "始终",
+    "一直",
+    "永远",
+    "必ず",
+    "常に",
+    "いつも",
+];
+
 /// Number of entries that contain each word. Rare words weigh more.
 #[derive(Default)]
 pub(crate) struct DocumentFrequencies {
@@ -169,12 +189,8 @@ pub(crate) fn compare_statements(
     let same_literals = literals(older.source) == literals(newer.source);
     let bare =
         |keys: &[(&str, bool)]| keys.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>();
-    let (old_bare, new_bare) = (bare(&old), bare(&new));
-    if same_literals
-        && old.len() >= 2
-        && old_bare == new_bare
-        && (negated_keys(&old) != negated_keys(&new) || has_negation(older) != has_negation(newer))
-    {
+    let new_bare = bare(&new);
+    if same_literals && (are_opposite(older, newer) || are_swapped(older, newer)) {
         return Some(EntryRelation {
             kind: ProposalKind::Contradiction,
             score: 70,
@@ -324,53 +340,6 @@ fn plain_words(tokens: &[TokenFingerprint]) -> impl Iterator<Item = Fingerprint>
     tokens.iter().filter(|token| !token.is_value()).map(|token| token.word)
 }
 
-/// The words of a text, to find the memories that share enough of them.
-pub(crate) struct OverlapFilter {
-    /// Indexes of the text's words by key and by word.
-    indexes: FingerprintMap<Fingerprint, Vec<usize>>,
-    /// Weights of the words, in order.
-    weights: Vec<f64>,
-}
-
-impl OverlapFilter {
-    /// Creates a filter for a text whose words are counted.
-    pub(crate) fn new(text: &TokenizedText, frequencies: &DocumentFrequencies) -> Self {
-        let mut filter = Self { indexes: FingerprintMap::default(), weights: Vec::new() };
-        let words = text.content_tokens().filter(|token| !token.is_light());
-        for (index, token) in words.enumerate() {
-            filter.weights.push(frequencies.idf_of(&token.key));
-            for word in BTreeSet::from([&token.key, &token.word]) {
-                filter.indexes.entry(Fingerprint::of(word)).or_default().push(index);
-            }
-        }
-        filter
-    }
-
-    /// Returns an upper bound of [`overlap_with`] these entries and this title.
-    pub(crate) fn share_max(&self, entries: &[ParsedEntry], title: &[TokenFingerprint]) -> f64 {
-        if !is_selection_enabled() {
-            return f64::INFINITY;
-        }
-        let mut is_shared = Vec::new();
-        let tokens = entries.iter().flat_map(|entry| &entry.fingerprints().statement);
-        for token in tokens.chain(title).filter(|token| token.is_content()) {
-            let count = if token.key == token.word { 1 } else { 2 };
-            for word in [token.key, token.word].into_iter().take(count) {
-                let Some(indexes) = self.indexes.get(&word) else { continue };
-                is_shared.resize(self.weights.len(), false);
-                for index in indexes {
-                    is_shared[*index] = true;
-                }
-            }
-        }
-        let all: f64 = self.weights.iter().sum();
-        let weights = self.weights.iter().zip(&is_shared);
-        let shared: f64 =
-            weights.filter(|(_, is_shared)| **is_shared).map(|(weight, _)| weight).sum();
-        if all > 0.0 { shared / all } else { 0.0 }
-    }
-}
-
 /// Checks whether the new words can replace those that the newer statement lacks. A name or number is not replaced
 /// by
 /// words alone (`The lead is Ines`, `The lead is now on vacation`).
@@ -416,22 +385,11 @@ pub(crate) fn overlap(
     newer: ComparedStatement<'_>,
     frequencies: &DocumentFrequencies,
 ) -> f64 {
-    overlap_with(older.text, [newer.text].into_iter(), frequencies)
-}
-
-/// Returns the share of a text's words that others have together, by weight.
-pub(crate) fn overlap_with<'a>(
-    text: &TokenizedText,
-    others: impl Iterator<Item = &'a TokenizedText>,
-    frequencies: &DocumentFrequencies,
-) -> f64 {
     // The language of a short text is a guess, and so are its stems; therefore the words themselves count too.
-    let others: BTreeSet<&str> = others
-        .flat_map(TokenizedText::content_tokens)
-        .flat_map(|token| [token.key.as_str(), &token.word])
-        .collect();
+    let others: BTreeSet<&str> =
+        newer.text.content_tokens().flat_map(|token| [token.key.as_str(), &token.word]).collect();
     let (mut all, mut shared) = (0.0, 0.0);
-    for token in text.content_tokens().filter(|token| !token.is_light()) {
+    for token in older.text.content_tokens().filter(|token| !token.is_light()) {
         let weight = frequencies.idf_of(&token.key);
         all += weight;
         if others.contains(token.key.as_str()) || others.contains(token.word.as_str()) {
@@ -530,6 +488,39 @@ pub(crate) fn content_keys(text: &TokenizedText) -> Vec<(&str, bool)> {
         }
     }
     keys
+}
+
+/// Checks whether two statements have the same content words in the same order, and differ in a negation. `Always`
+/// does not count as one of the words, so that it is the opposite of `never`.
+fn are_opposite(a: ComparedStatement<'_>, b: ComparedStatement<'_>) -> bool {
+    let (a_keys, b_keys) = (keys_without_always(a.text), keys_without_always(b.text));
+    let is_same_word = |((a, _), (b, _)): (&(&str, bool), &(&str, bool))| a == b;
+    a_keys.len() >= 2
+        && a_keys.len() == b_keys.len()
+        && a_keys.iter().zip(&b_keys).all(is_same_word)
+        && (negated_keys(&a_keys) != negated_keys(&b_keys) || has_negation(a) != has_negation(b))
+}
+
+/// Checks whether two statements have the same content words, but rank them differently: `tabs over spaces` and
+/// `spaces over tabs`.
+fn are_swapped(a: ComparedStatement<'_>, b: ComparedStatement<'_>) -> bool {
+    let (a_keys, b_keys) = (content_keys(a.text), content_keys(b.text));
+    let sorted = |keys: &[(&str, bool)]| {
+        keys.iter().map(|(key, _)| (*key).to_owned()).collect::<BTreeSet<_>>()
+    };
+    a.text.has(Class::Contrast)
+        && b.text.has(Class::Contrast)
+        && a_keys.len() >= 2
+        && sorted(&a_keys) == sorted(&b_keys)
+        && negated_keys(&a_keys) != negated_keys(&b_keys)
+}
+
+fn keys_without_always(text: &TokenizedText) -> Vec<(&str, bool)> {
+    let is_always = |key: &str| {
+        let mut tokens = text.tokens.iter().filter(|token| token.key == key);
+        tokens.any(|token| ALWAYS_WORDS.contains(&token.word.as_str()))
+    };
+    content_keys(text).into_iter().filter(|(key, _)| !is_always(key)).collect()
 }
 
 fn has_negation(statement: ComparedStatement<'_>) -> bool {

@@ -16,7 +16,7 @@ const NOW: &[&str] = &["now", "jetzt", "nun", "maintenant", "désormais", "ahora
 const IS: &[&str] = &["is", "are", "ist", "sind", "est", "sont", "es", "son", "está", "están"];
 
 /// Articles, which do not identify a subject.
-const ARTICLES: &[&str] = &[
+pub(super) const ARTICLES: &[&str] = &[
     "the", "a", "an", "our", "my", "der", "die", "das", "ein", "eine", "unser", "unsere", "le",
     "la", "les", "un", "une", "notre", "el", "los", "las", "una", "nuestro", "nuestra",
 ];

@@ -19,4 +19,6 @@ mod properties;
 
 mod stored;
 
+mod subjects;
+
 mod by_model;

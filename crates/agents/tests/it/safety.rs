@@ -671,6 +671,88 @@ fn a_forgotten_entry_is_removed_from_name_and_description() {
 }
 
 #[test]
+fn opposite_rules_and_swapped_preferences_are_proposed_and_both_stay() {
+    for (one, other) in [
+        ("Never deploy on Fridays.", "Always deploy on Fridays."),
+        ("Do not squash merge commits.", "Always squash merge commits."),
+        ("Immer freitags um neun deployen.", "Nie freitags um neun deployen."),
+        ("Toujours signer les images Docker.", "Ne jamais signer les images Docker."),
+        ("Siempre firmar las imágenes Docker.", "Nunca firmar las imágenes Docker."),
+        ("Всегда подписывать образы Docker.", "Никогда не подписывать образы Docker."),
+        ("总是在服务器部署代码。", "从不在服务器部署代码。"),
+        ("I prefer tabs over spaces.", "I prefer spaces over tabs."),
+        ("Use rebase instead of merge.", "Use merge instead of rebase."),
+        ("Ich bevorzuge Tabs statt Leerzeichen.", "Ich bevorzuge Leerzeichen statt Tabs."),
+    ] {
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n- {other}\n"))]);
+        let dreamt = dream(&snapshot);
+        let kinds: Vec<_> = dreamt.proposals.iter().map(|proposal| proposal.kind).collect();
+        assert_eq!((dreamt.edits, kinds), (Vec::new(), vec![ProposalKind::Contradiction]), "{one}");
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n"))]);
+        let request = RememberRequest { scope: Some(Scope::Project), ..ask(other) };
+        let done = remember(&snapshot, &request, &Screen::default()).unwrap();
+        assert_eq!(done.proposals[0].kind, ProposalKind::Contradiction, "{other}");
+        assert_eq!(lines(&texts_after(&snapshot, &done.edits)).len(), 2, "{other}");
+    }
+    for (one, other) in [
+        ("Never deploy on Fridays.", "Always deploy on Mondays."),
+        ("I prefer tabs over spaces.", "I prefer tabs over commas."),
+        ("Always deploy on Fridays.", "Always test on Fridays."),
+        ("Ada reports to Ben.", "Ben reports to Ada."),
+    ] {
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n- {other}\n"))]);
+        assert_eq!(dream(&snapshot).proposals, [], "{one}");
+    }
+}
+
+/// Returns a memory with this description and these entries.
+fn described(description: &str, entries: &[&str]) -> String {
+    let lines = entries.iter().fold(String::new(), |lines, entry| lines + "- " + entry + "\n");
+    format!("---\ndescription: {description}\n---\n\n{lines}")
+}
+
+#[test]
+fn a_generated_description_follows_its_entries() {
+    // By dreams: a day that is named, and a repetition.
+    for (before, after) in [
+        (
+            described("The repair is tomorrow", &["The repair is tomorrow"]),
+            described("The repair is on 2026-05-21", &["The repair is on 2026-05-21"]),
+        ),
+        (
+            described("Gates are green; gates are green", &["Gates are green", "gates are green."]),
+            described("Gates are green", &["Gates are green"]),
+        ),
+        (
+            described("when we repair", &["The repair is tomorrow"]),
+            described("when we repair", &["The repair is on 2026-05-21"]),
+        ),
+    ] {
+        // A dream may add two percent.
+        let other = ("/memories/project/project/other.md", &*"- A long line\n".repeat(200));
+        let snapshot = snapshot_of_texts(&[(PROJECT, &before), other]);
+        let files = texts_after(&snapshot, &dream(&snapshot).edits);
+        assert_eq!(files[PROJECT], after, "{before}");
+    }
+    // By a fact that replaces an entry, and by one that is added.
+    let old = ["The upload limit is 5 MB", "The upload folder is full"];
+    let new = ["The upload limit is now 9 MB", "The upload folder is full"];
+    for (before, fact, after) in [
+        (described(old[0], &old), new[0], described(&new.join("; "), &new)),
+        (described("uploads", &old), new[0], described("uploads", &new)),
+        (
+            described(old[0], &old[..1]),
+            "The upload limit is checked twice",
+            described(old[0], &[old[0], "The upload limit is checked twice"]),
+        ),
+    ] {
+        let snapshot = snapshot_of_texts(&[(PROJECT, &before)]);
+        let (_, files) = remember_text(&snapshot, fact);
+        assert_eq!(files[PROJECT], after, "{before}");
+    }
+}
+
+#[test]
 fn the_summary_never_quotes_the_content() {
     let done =
         remember(&snapshot_of_texts(&[]), &ask("I collect porcelain owls."), &Screen::default())

@@ -168,6 +168,89 @@ async fn an_accepted_proposal_is_one_change_that_can_be_undone() {
     assert_eq!(again.to_string(), format!("the proposal {id} was accepted already"));
 }
 
+/// Accepts a proposal about a memory with this head and body, undoes it, and returns the text that
+/// it made.
+async fn text_after(head: &str, body: &str, changes: &[(Option<&str>, Option<&str>)]) -> String {
+    let host = LaneHost::new();
+    let process = host.process();
+    let text = format!("---\n{head}\n---\n\n{body}");
+    put(&process, "global/user/a.md", &text).await;
+    let changes: Vec<_> =
+        changes.iter().map(|(old, new)| ("global/user/a.md", *old, *new)).collect();
+    let id = store_proposal((&host, &process), proposal(&changes)).await;
+    let shown = pending(&process).get(&person(&process), id).await.unwrap();
+    let change = accept(&process, id).await.unwrap().unwrap();
+    let after = process.text("global/user/a.md").await;
+    assert_eq!(shown.diffs[0].after, after, "the preview shows the same");
+    assert_eq!(person(&process).change(change).await.unwrap().files.len(), 1);
+    person(&process)
+        .undo(&UndoTarget::Change(change), DryRun::No, &CallContext::default())
+        .await
+        .unwrap();
+    assert_eq!(process.text("global/user/a.md").await, Some(text), "one undo takes back both");
+    after.unwrap()
+}
+
+#[tokio::test]
+async fn a_generated_description_follows_an_accepted_proposal() {
+    type Changes = &'static [(Option<&'static str>, Option<&'static str>)];
+    let rows: &[(&str, &str, Changes, &str, &str)] = &[
+        (
+            "description: I do not like tea\nname: do not like tea",
+            "- I do not like tea.\n- I like tea.\n",
+            &[(Some("I do not like tea."), None)],
+            "description: I like tea\nname: like tea",
+            "- I like tea.\n",
+        ),
+        (
+            "type: project\ndescription: The relay listens on port 5433",
+            "- The relay listens on port 5433.\n- The relay is old.\n",
+            &[(Some("The relay listens on port 5433."), Some("The relay listens on port 7000."))],
+            "type: project\ndescription: The relay listens on port 7000; The relay is old",
+            "- The relay listens on port 7000.\n- The relay is old.\n",
+        ),
+        // Two entries become one.
+        (
+            "description: Oboe lessons are on Monday; Oboe reeds are from Lyon\nowner: Ada",
+            "- Oboe lessons are on Monday\n- Oboe reeds are from Lyon\n",
+            &[
+                (Some("Oboe lessons are on Monday"), None),
+                (Some("Oboe reeds are from Lyon"), Some("Lessons on Monday, reeds from Lyon")),
+            ],
+            "description: Lessons on Monday, reeds from Lyon\nowner: Ada",
+            "- Lessons on Monday, reeds from Lyon\n",
+        ),
+        // An entry that the description does not have, and one more entry.
+        (
+            "description: The relay is old",
+            "- The relay is old\n- The relay is loud\n",
+            &[(Some("The relay is loud"), Some("The relay is silent")), (None, Some("It hums"))],
+            "description: The relay is old",
+            "- The relay is old\n- The relay is silent\n- It hums\n",
+        ),
+        // Words of a person, about an entry that they do not repeat.
+        (
+            "description: Drinks\nname: tea",
+            "- I do not like tea.\n- I like tea.\n",
+            &[(Some("I do not like tea."), None)],
+            "description: Drinks\nname: tea",
+            "- I like tea.\n",
+        ),
+        // A difference in signs alone.
+        (
+            "description: Den Leser schreiben wir in C",
+            "- Den Leser schreiben wir in C\n",
+            &[(Some("Den Leser schreiben wir in C"), Some("Den Leser schreiben wir in C++"))],
+            "description: Den Leser schreiben wir in C++",
+            "- Den Leser schreiben wir in C++\n",
+        ),
+    ];
+    for (head, body, changes, expected_head, expected_body) in rows {
+        let expected = format!("---\n{expected_head}\n---\n\n{expected_body}");
+        assert_eq!(text_after(head, body, changes).await, expected, "{head}");
+    }
+}
+
 #[tokio::test]
 async fn a_memory_without_entries_is_deleted() {
     let host = LaneHost::new();
