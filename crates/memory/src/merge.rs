@@ -70,7 +70,7 @@ pub enum MergeError {
 ///
 /// The bytes of what only one side changed are kept. If one side changed nothing, the result is the other side. With the
 /// sides exchanged the result has the same lines, in another order. Merging a result without conflicts with either side
-/// again gives the same lines, unless an entry occurs twice or got another section.
+/// again gives the same lines, unless an entry occurs twice or got another section, or a heading was edited.
 pub fn merge(
     input: &MergeInput<'_>,
     markers: &MarkerStyle<'_>,
@@ -165,16 +165,21 @@ impl<'m, 'a> MergedUnit<'m, 'a> {
                     above == at(versions)
                 };
                 // A side that has the same unit above knows the gap between them.
-                let gap = match (is_next(|one| one.ours), is_next(|one| one.theirs)) {
-                    (true, false) => Piece(Side::Ours, ours.gap),
-                    (false, true) => Piece(Side::Theirs, theirs.gap),
+                let content = UnitContent::of_both(base, ours, theirs);
+                let side = match (is_next(|one| one.ours), is_next(|one| one.theirs)) {
+                    (true, false) => Side::Ours,
+                    (false, true) => Side::Theirs,
                     (true, true) | (false, false) => {
-                        let (side, gap) =
-                            three_way(base.map(|unit| unit.gap), ours.gap, theirs.gap);
-                        Piece(side, gap)
+                        three_way(base.map(|unit| unit.gap), ours.gap, theirs.gap).0
                     }
                 };
-                (UnitContent::of_both(base, ours, theirs), gap)
+                let side = match content {
+                    // A gap above an item of a list says nothing about one above a paragraph.
+                    UnitContent::One(side, _) if ours.kind != theirs.kind => side,
+                    _ => side,
+                };
+                let gap = if side == Side::Ours { ours.gap } else { theirs.gap };
+                (content, Piece(side, gap))
             }
             (Some(ours), None) => (UnitContent::One(Side::Ours, ours), Piece(Side::Ours, ours.gap)),
             (None, theirs) => {

@@ -314,6 +314,19 @@ fn what_cannot_be_merged_by_entry_is_an_error() {
 }
 
 #[test]
+fn the_gap_above_an_entry_is_that_of_its_kind() {
+    let base = "## the gate\n\ntea\nand tea\n\n- tea\n";
+    let (ours, theirs) =
+        ("## the gate\n\n- bees\n- tea\n", "## the gate\n\ntea\nand tea\n\n> tea\n");
+    let text = "## the gate\n\n- bees\n\n> tea\n";
+    for [ours, theirs] in
+        [[ours, theirs], [theirs, ours], [text, ours], [ours, text], [text, theirs]]
+    {
+        assert_eq!(merged(base, ours, theirs).unwrap().text, text, "{ours:?} {theirs:?}");
+    }
+}
+
+#[test]
 fn a_large_memory_is_merged() {
     let lines = |from: usize, to: usize| {
         let lines: Vec<_> = (from..to).map(|n| format!("- fact {n}\n")).collect();

@@ -1,6 +1,7 @@
 //! The daemon chapter of the demo: a child process remembers a text over HTTP, publishes the event, and undoes the
 //! change.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
@@ -69,8 +70,9 @@ async fn cancel_task(teller: &Narrator, client: &Client, task: &str) -> Result<(
     let is_completed = done.status == TaskStatus::Completed;
     teller.check(is_completed, "the task is completed, without any model")?;
     let search = SearchQuery { text: "tabs over spaces".to_owned(), ..SearchQuery::default() };
-    let found = client.search(&search).await?.matches.len();
-    teller.check(found == 1, "the sentence is in a memory, once")?;
+    let found = client.search(&search).await?.matches;
+    let paths: BTreeSet<_> = found.iter().map(|found| &found.path).collect();
+    teller.check(paths.len() == 1, "the sentence is in one memory")?;
     let query = ChangesQuery { task: Some(task.to_owned()), ..ChangesQuery::default() };
     let [change] = &client.changes(&query).await?.changes[..] else {
         return teller.check(false, "a task is one change");

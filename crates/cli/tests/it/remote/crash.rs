@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use testkit::{Random, delay_fault};
 
 use super::setup::{RemoteSetup, kill};
@@ -72,6 +73,11 @@ fn kills_of_the_process_there_lose_nothing_that_was_acknowledged() {
         answers.extend((read..ids.len()).map(|_| served.answer()));
         for answer in answers.iter().filter(|answer| answer.code != "ok") {
             assert_eq!(answer.code, "scope_unavailable", "{}", answer.text);
+        }
+        if answers.iter().all(|answer| answer.code == "ok") {
+            // The kill came after the last answer. The next call may be the one that finds the connection closed.
+            let found = served.call(&json!({ "command": "view", "path": "/memories/project" }));
+            assert!(["ok", "scope_unavailable"].contains(&found.code.as_str()), "{}", found.text);
         }
         // The same server goes on, over a new connection.
         let outcomes = with_outcomes(writes, &ids, &answers);
