@@ -166,7 +166,7 @@ impl<'m, 'a> MergedUnit<'m, 'a> {
                 };
                 // A side that has the same unit above knows the gap between them.
                 let content = UnitContent::of_both(base, ours, theirs);
-                let side = match (is_next(|one| one.ours), is_next(|one| one.theirs)) {
+                let gap_side = match (is_next(|one| one.ours), is_next(|one| one.theirs)) {
                     (true, false) => Side::Ours,
                     (false, true) => Side::Theirs,
                     (true, true) | (false, false) => {
@@ -175,8 +175,8 @@ impl<'m, 'a> MergedUnit<'m, 'a> {
                 };
                 let side = match content {
                     // A gap above an item of a list says nothing about one above a paragraph.
-                    UnitContent::One(side, _) if ours.kind != theirs.kind => side,
-                    _ => side,
+                    UnitContent::One(text_side, _) if ours.kind != theirs.kind => text_side,
+                    UnitContent::One(..) | UnitContent::Conflict(..) => gap_side,
                 };
                 let gap = if side == Side::Ours { ours.gap } else { theirs.gap };
                 (content, Piece(side, gap))

@@ -10,12 +10,15 @@ use crate::dist::Release;
 use crate::tools::Tools;
 use crate::workspace::CargoWorkspace;
 
+/// The files with our licences, in the root of the checkout and in each package.
+const OUR_FILES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+
 /// The file with the licences of the libraries in the program.
 pub(super) const LIBRARIES_FILE: &str = "licences.html";
 
 /// Copies both licences into a package.
 pub(super) fn copy(workspace: &CargoWorkspace, folder: &Path) -> anyhow::Result<()> {
-    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+    for licence in OUR_FILES {
         fs::copy(workspace.root.join(licence), folder.join(licence))?;
     }
     Ok(())
@@ -24,11 +27,9 @@ pub(super) fn copy(workspace: &CargoWorkspace, folder: &Path) -> anyhow::Result<
 /// Copies both licences into a package with the program, and those of its libraries if the list was made.
 pub(super) fn copy_with_program(release: &Release, folder: &Path) -> anyhow::Result<()> {
     let documents = release.stage.join("share/doc/lukasa");
-    for licence in ["LICENSE-APACHE", "LICENSE-MIT", LIBRARIES_FILE] {
-        let file = documents.join(licence);
-        if licence != LIBRARIES_FILE || file.exists() {
-            fs::copy(file, folder.join(licence))?;
-        }
+    let list = documents.join(LIBRARIES_FILE).exists().then_some(LIBRARIES_FILE);
+    for licence in OUR_FILES.into_iter().chain(list) {
+        fs::copy(documents.join(licence), folder.join(licence))?;
     }
     Ok(())
 }
@@ -67,7 +68,7 @@ fn missing_licence(listing: &str, has_list: bool) -> Option<&'static str> {
     let names: Vec<_> = listing.lines().filter_map(|path| path.rsplit('/').next()).collect();
     let needs_list = has_list && names.contains(&"lukasa");
     let list = needs_list.then_some(LIBRARIES_FILE);
-    let mut needed = ["LICENSE-APACHE", "LICENSE-MIT"].into_iter().chain(list);
+    let mut needed = OUR_FILES.into_iter().chain(list);
     needed.find(|name| !names.contains(name))
 }
 

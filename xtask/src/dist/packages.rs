@@ -71,9 +71,11 @@ pub(super) fn stage(
     }
     fs::copy(program, stage("bin/lukasa"))
         .with_context(|| format!("cannot copy {}", program.display()))?;
-    for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
-        fs::copy(workspace.root.join(name), stage("share/doc/lukasa").join(name))?;
+    let documents = stage("share/doc/lukasa");
+    for name in ["README.md", "CHANGELOG.md"] {
+        fs::copy(workspace.root.join(name), documents.join(name))?;
     }
+    licences::copy(workspace, &documents)?;
     cargo::output(release.lukasa().args(["man", "--dir"]).arg(stage("share/man/man1")))?;
     for (shell, file) in [
         ("bash", "share/bash-completion/completions/lukasa"),

@@ -521,7 +521,7 @@ fn show_difference(app: &App, changes: &[ConfigChange]) -> Result<(), Failure> {
 
 fn report(app: &App, plan: &InstallPlan, args: &Installation) -> Result<Status, Failure> {
     let anything = plan.changes.iter().any(|change| !change.diff.is_empty());
-    let next = (plan.action == InstallAction::Install && anything).then_some(plan.next).flatten();
+    let next = plan.next.filter(|_| plan.action == InstallAction::Install && anything);
     if app.output.json {
         let files = plan.changes.iter().map(|change| {
             let does = match &change.edited.text {
