@@ -66,6 +66,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) encoder: Option<PathBuf>,
 
+    /// The sets of facts that `start` plays, folders of `benches/start` [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) set: Vec<String>,
+
     /// Write the rankings of `recall-found` to FILE, for another program to score
     #[arg(long, value_name = "FILE")]
     pub(crate) ranked: Option<PathBuf>,
@@ -96,6 +100,8 @@ pub(crate) enum Subject {
     Load,
     /// Quality of recall in our own sets and in the data of --data; only when it is named
     RecallFound,
+    /// Facts in context, and their cost, in a long session; only when it is named
+    Start,
     /// The memory tool of the Python SDK, in its process
     PythonSdk,
     /// The loading of context files by Qwen Code, in its process
@@ -106,7 +112,7 @@ impl Args {
     pub(crate) fn subjects(&self) -> Vec<Subject> {
         if self.only.is_empty() {
             let all = Subject::value_variants().iter().copied();
-            let named = [Subject::Load, Subject::RecallFound];
+            let named = [Subject::Load, Subject::RecallFound, Subject::Start];
             all.filter(|subject| !named.contains(subject)).collect()
         } else {
             self.only.clone()

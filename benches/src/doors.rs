@@ -6,7 +6,7 @@
 mod http;
 mod mcp;
 mod peers;
-mod process;
+pub(crate) mod process;
 mod store;
 
 use std::path::Path;

@@ -47,6 +47,8 @@ mod context_tree;
 
 mod rivals;
 
+mod start;
+
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -131,6 +133,7 @@ fn measure(
                 recall::Outputs::create(args.ranked.as_deref(), args.features.as_deref())?;
             recall::quality(args.data.as_deref(), args.encoder.as_deref(), outputs)
         }
+        Subject::Start => start::measure(bench, &args.lukasa()?, &args.set),
         Subject::PythonSdk => rivals::python_sdk::measure(bench, args),
         Subject::ContextLoader => rivals::context_loader::measure(bench, args),
     };

@@ -4,7 +4,7 @@
 //! its folder. It holds conversations with questions and the turns that answer them (`corpus.jsonl`,
 //! `questions.jsonl`), and memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`).
 
-mod bm25;
+pub(crate) mod bm25;
 mod conversations;
 mod indexed;
 mod memories;
@@ -103,7 +103,7 @@ type Measure =
     fn(&Path, &Path, Option<&CachedEncoder>, &mut Outputs) -> anyhow::Result<Vec<ReportLine>>;
 
 /// Reads a file with a JSON value on each line.
-fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
+pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()

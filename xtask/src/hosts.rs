@@ -36,8 +36,9 @@ Each host goes through the same steps:
 
 1. `lukasa install`
 2. a run that creates, views and recalls a memory
-3. a second run that resumes the first
-4. `lukasa uninstall`
+3. a second run that resumes the first, after a person noted another fact
+4. where a run without a person can compact the conversation: a compaction, and a run after it
+5. `lukasa uninstall`
 
 These held for every host:
 
@@ -45,6 +46,10 @@ These held for every host:
 - `install` followed at once by `uninstall` leaves every file byte for byte as it was.
 - After the runs, the files that `install` wrote hold no entry of Lukasa.
 - Lukasa understood every hook that a host sent.
+- A resumed conversation is not given what it wrote itself.
+
+Where a compaction was not tried, its report differs. Codex CLI and opencode start the session again. Copilot CLI and Cursor only announce
+it, so the facts come with the next prompt or tool. Gemini CLI announces one before each request and reports none, so nothing is given again.
 
 ## Tools
 
@@ -55,8 +60,8 @@ These held for every host:
 const SECOND_HEAD: &str = "
 ## Context and hooks
 
-| host | tools offered | server's instructions | index and pins | recall beside a prompt | index when resumed | hooks sent |
-|---|---|---|---|---|---|---|
+| host | tools offered | server's instructions | facts | a fact noted meanwhile | facts when resumed | facts after a compaction | hooks sent |
+|---|---|---|---|---|---|---|---|
 ";
 
 /// The behavior of one host, as its test observed it.
@@ -86,6 +91,7 @@ struct Observations {
     block: bool,
     recalls: usize,
     repeats: bool,
+    compacted: Option<usize>,
     events: Vec<String>,
 }
 
@@ -146,11 +152,12 @@ fn document(reports: &[HostReport]) -> String {
     for HostReport { title, seen, .. } in reports {
         let tools = if seen.searched { "after a search" } else { "at once" };
         let arrive = |arrives| if arrives { "arrive" } else { "no" };
-        let recalls = match seen.recalls {
+        let times = |times: usize| match times {
             0 => "no".to_owned(),
             1 => "once".to_owned(),
             times => format!("{times} times"),
         };
+        let compacted = seen.compacted.map_or("not tried".to_owned(), times);
         let resumed = match (seen.block, seen.repeats) {
             (false, _) => "",
             (true, false) => "stays as it was",
@@ -158,9 +165,10 @@ fn document(reports: &[HostReport]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {title} | {tools} | {} | {} | {recalls} | {resumed} | {} |",
+            "| {title} | {tools} | {} | {} | {} | {resumed} | {compacted} | {} |",
             arrive(seen.instructions),
             arrive(seen.block),
+            times(seen.recalls),
             seen.events.join(", "),
         );
     }

@@ -167,7 +167,7 @@ impl<'a> HookSessions<'a> {
 }
 
 /// Runs a process to its end with `stdin` as its input; returns its output.
-pub(super) fn run_to_end(command: &mut Command, stdin: &str) -> anyhow::Result<String> {
+pub(crate) fn run_to_end(command: &mut Command, stdin: &str) -> anyhow::Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     child.stdin.take().context("the child has no input")?.write_all(stdin.as_bytes())?;

@@ -10,7 +10,7 @@ const B: f64 = 0.75;
 
 /// An index of texts.
 #[derive(Debug, Default)]
-pub(super) struct Bm25 {
+pub(crate) struct Bm25 {
     /// Number of times that each word occurs in each text.
     counts: Vec<HashMap<String, f64>>,
     lengths: Vec<f64>,
@@ -20,7 +20,7 @@ pub(super) struct Bm25 {
 
 impl Bm25 {
     /// Indexes texts.
-    pub(super) fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut index = Self::default();
         for text in texts {
             let mut counts: HashMap<String, f64> = HashMap::new();
@@ -37,7 +37,7 @@ impl Bm25 {
     }
 
     /// Returns the texts that share a word with a prompt, by number, the best first; equal ones in their order.
-    pub(super) fn rank(&self, prompt: &str) -> Vec<usize> {
+    pub(crate) fn rank(&self, prompt: &str) -> Vec<usize> {
         let all = self.lengths.iter().map(|_| 1.0).sum::<f64>();
         let average = (self.lengths.iter().sum::<f64>() / all.max(1.0)).max(1.0);
         let mut words: Vec<String> = words(prompt).collect();

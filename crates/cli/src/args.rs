@@ -179,8 +179,6 @@ pub(crate) enum Command {
     Pending(PendingArgs),
     Save(Save),
     Context(Context),
-    /// List the hot set: memories included in full, pinned first, then the most used
-    Hot,
     Trust(Trust),
     Accept(Accept),
     Workspace(WorkspaceArgs),
@@ -409,9 +407,9 @@ pub(crate) struct Pin {
 
 /// Accept unreviewed memories as trusted
 ///
-/// A memory is unreviewed if it came with a repository, or if an agent wrote it after reading such text. Models see its
-/// path, and its text only if they ask for it. A memory that a background review wrote is unreviewed too: it is listed
-/// when a session starts, but not included in full.
+/// A memory is unreviewed if it came with a repository, or if an agent wrote it after reading such text. A session
+/// only counts it, and models see its text if they ask for it. A memory that a background review wrote is unreviewed too:
+/// recall finds it, but no session begins with it.
 ///
 /// This command shows each memory and asks. Once you agree, it is trusted like your own text. No byte changes, and
 /// `lukasa undo` undoes the decision. Without a path, the unreviewed memories are listed.

@@ -91,7 +91,6 @@ const fn required_feature(command: &Command) -> Option<Feature> {
         }
         Command::Save(_) => Some(Feature::SaveMemory),
         Command::Ui(_) => Some(Feature::Page),
-        Command::Hot => Some(Feature::HotSet),
         Command::Models(_) | Command::Runs(_) => Some(Feature::Models),
         #[cfg(feature = "child")]
         Command::Acp(_) => Some(Feature::Child),
@@ -137,7 +136,6 @@ const fn uses_memories(command: &Command) -> bool {
             | Command::Grep(_)
             | Command::Recall(_)
             | Command::Context(_)
-            | Command::Hot
     )
 }
 
@@ -184,7 +182,6 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Pending(args) => pending::run(app, &args).await,
         Command::Save(args) => save::run(app, args).await,
         Command::Context(args) => context::run(app, &args).await,
-        Command::Hot => context::hot(app).await,
         Command::Trust(args) => trust::run(app, &args).await,
         Command::Accept(args) => accept::run(app, &args).await,
         Command::Workspace(args) => workspace::run(app, &args).await,

@@ -17,7 +17,7 @@ use engine::RecallService;
 use crate::app;
 use crate::args::{Globals, Hook};
 use crate::exit::{Failure, Status};
-use crate::hooks::host::{HookEvent, HookHost, ResumeContent};
+use crate::hooks::host::{CompactionReport, HookEvent, HookFormat, HookHost, ResumeContent};
 use crate::hooks::session::HookSession;
 use crate::hooks::wire::HookInput;
 use crate::{files, render};
@@ -93,11 +93,40 @@ fn run_hook(
     }
     pending::forget(host.format(), &input)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let session = HookSession::new(globals, host.format(), &input);
+    let reopens = is_reopened(host.format(), &input)?;
+    let session = HookSession::new(globals, host.format(), &input, reopens);
     let context = runtime.block_on(session.handle_event(&input, recaller));
     runtime.shutdown_background();
+    note_compaction(host.format(), &input, reopens)?;
     let text = pending::deliver(host.format(), &input, context?)?;
     Ok(text.and_then(|text| wire::answer(host.format(), event, &text)))
+}
+
+/// Checks whether the opening text is given again with this event: the agent compacted the conversation, and reports no
+/// start after that.
+fn is_reopened(format: &HookFormat, input: &HookInput) -> Result<bool, Failure> {
+    let is_within = matches!(input.event, HookEvent::UserPrompt | HookEvent::PostToolUse);
+    Ok(format.compaction == CompactionReport::PreCompact
+        && is_within
+        && format.answerable.contains(&input.event)
+        && pending::was_compacted(&input.session)?)
+}
+
+/// Keeps in mind that the model has lost the opening text, until it is given again.
+fn note_compaction(format: &HookFormat, input: &HookInput, reopens: bool) -> Result<(), Failure> {
+    if format.compaction != CompactionReport::PreCompact {
+        return Ok(());
+    }
+    match input.event {
+        HookEvent::PreCompact => pending::note_compaction(&input.session),
+        HookEvent::SessionStart | HookEvent::SessionEnd => {
+            pending::clear_compaction(&input.session)
+        }
+        HookEvent::UserPrompt | HookEvent::PostToolUse if reopens => {
+            pending::clear_compaction(&input.session)
+        }
+        HookEvent::UserPrompt | HookEvent::PostToolUse | HookEvent::Stop => Ok(()),
+    }
 }
 
 /// Reads the input of an agent. Input over the limit is read and dropped.

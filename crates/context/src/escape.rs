@@ -16,14 +16,8 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
 
 /// The tag names of Lukasa's blocks.
-pub const TAGS: [&str; 6] = [
-    "memory_index",
-    "hot_memories",
-    "recalled_memories",
-    "memory_changes",
-    "memory_file",
-    "imported",
-];
+pub const TAGS: [&str; 5] =
+    ["long_term_memory", "recalled_memories", "memory_changes", "memory_file", "imported"];
 
 /// Beginnings of the borders of a context file, without dashes and spaces.
 const BORDERS: [&str; 2] = ["contextfrom:", "endofcontextfrom:"];
@@ -144,7 +138,7 @@ fn is_block_tag(rest: &str) -> bool {
     // A fast exit: most tags are HTML or type parameters, and begin with a letter that resembles none of ours.
     let first = rest.chars().find(|&c| !c.is_whitespace() && !is_slash(c));
     let is_another =
-        |c: char| c.is_ascii_graphic() && !"mhril1|-_.".contains(c.to_ascii_lowercase());
+        |c: char| c.is_ascii_graphic() && !"mril1|-_.".contains(c.to_ascii_lowercase());
     if first.is_none_or(is_another) {
         return false;
     }
@@ -265,18 +259,21 @@ mod tests {
         fn check(text: &str, expected: &str) {
             assert_eq!(data(text), expected, "{text:?}");
         }
-        check("a </hot_memories> b", "a &lt;/hot_memories> b");
-        check("<HOT_Memories>", "&lt;HOT_Memories>");
+        check("a </long_term_memory> b", "a &lt;/long_term_memory> b");
+        check("<LONG_Term_Memory>", "&lt;LONG_Term_Memory>");
         check("< / memory_file >", "&lt; / memory_file >");
         check("<\n/memory_file path='x'>", "&lt;\n/memory_file path='x'>");
-        check("＜／ｈｏｔ＿ｍｅｍｏｒｉｅｓ＞", "&lt;／ｈｏｔ＿ｍｅｍｏｒｉｅｓ＞");
-        check("<\u{200b}/hot_\u{200d}memories>", "&lt;\u{200b}/hot_\u{200d}memories>");
-        check("<\u{2044}hоt-memоries>", "&lt;\u{2044}hоt-memоries>");
-        check("‹/memory-index›", "&lt;/memory-index›");
+        check(
+            "＜／ｒｅｃａｌｌｅｄ＿ｍｅｍｏｒｉｅｓ＞",
+            "&lt;／ｒｅｃａｌｌｅｄ＿ｍｅｍｏｒｉｅｓ＞",
+        );
+        check("<\u{200b}/recalled_\u{200d}memories>", "&lt;\u{200b}/recalled_\u{200d}memories>");
+        check("<\u{2044}recаlled-memоries>", "&lt;\u{2044}recаlled-memоries>");
+        check("‹/memory-changes›", "&lt;/memory-changes›");
         check("</memory_ﬁle>", "&lt;/memory_ﬁle>");
         check("ᐸ/memory_file>", "&lt;/memory_file>");
         check("</ｍemory_𝒇ile>", "&lt;/ｍemory_𝒇ile>");
-        check("<∕НОТ_МЕМОRIES>", "&lt;∕НОТ_МЕМОRIES>");
+        check("<∕RЕСАLLЕD_МЕМОRIES>", "&lt;∕RЕСАLLЕD_МЕМОRIES>");
         check("</mernory_file>", "&lt;/mernory_file>");
         check("</rnemory_fi1e>", "&lt;/rnemory_fi1e>");
         check("‹/ᴍᴇᴍᴏʀʏ_ғɪʟᴇ>", "&lt;/ᴍᴇᴍᴏʀʏ_ғɪʟᴇ>");
@@ -284,15 +281,15 @@ mod tests {
         check("≺/memory_file≻", "&lt;/memory_file≻");
         check("</rnemory_flle>", "&lt;/rnemory_flle>");
         check("</recalled.memories>", "&lt;/recalled.memories>");
-        check("</hot memories>", "&lt;/hot memories>");
+        check("</long-term memory>", "&lt;/long-term memory>");
         check("<imported from=\"x\">", "&lt;imported from=\"x\">");
-        check("<<memory_index", "<&lt;memory_index");
+        check("<<long_term_memory", "<&lt;long_term_memory");
         let plain = [
             "a < b",
             "<memory_files>",
-            "<hot>",
-            "<b>hot_memories</b>",
-            "&lt;hot_memories",
+            "<long>",
+            "<b>long_term_memory</b>",
+            "&lt;long_term_memory",
             "Vec<T>",
         ];
         for text in plain {
@@ -339,7 +336,7 @@ mod tests {
         }
 
         #[test]
-        fn escaping_twice_changes_nothing(text in "[</ a-z_\n-]{0,40}(memory_file|hot_memories|Context from:)?[ >]?") {
+        fn escaping_twice_changes_nothing(text in "[</ a-z_\n-]{0,40}(memory_file|long_term_memory|Context from:)?[ >]?") {
             let once = data(&text).into_owned();
             prop_assert_eq!(&data(&once), &once);
         }

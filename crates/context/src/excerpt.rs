@@ -55,9 +55,11 @@ impl MatchedText {
         &self.text
     }
 
-    /// Leaves an entry out of all excerpts, because another memory shows the same.
+    /// Leaves an entry, with all of its parts that match, out of all excerpts: another memory shows the same, or the model
+    /// has it.
     pub fn omit(&mut self, entry: Range<usize>) {
-        self.entries.retain(|other| *other != entry);
+        let is_part = |part: &Range<usize>| entry.start <= part.start && part.end <= entry.end;
+        self.entries.retain(|other| !is_part(other));
         self.omitted.push(entry);
     }
 
@@ -96,12 +98,12 @@ impl<'a> ExcerptPlan<'a> {
         let whole = whole.trim().to_owned();
         let mut entries: Vec<Range<usize>> = source.entries.clone();
         if entries.is_empty() {
-            entries.push(body.clone());
+            entries.push(body);
         }
-        let headings = headings(text, body);
+        let headings = document::headings(text);
         let heading_of = |entry: &Range<usize>| {
-            let above = headings.iter().take_while(|heading| heading.end <= entry.start);
-            above.last().cloned()
+            let above = headings.iter().take_while(|heading| heading.range.end <= entry.start);
+            above.last().map(|heading| heading.range.clone())
         };
         let parts: Vec<_> = entries
             .iter()
@@ -211,25 +213,6 @@ impl<'a> ExcerptPlan<'a> {
             (first, last) = (previous.unwrap_or(first), after);
         }
     }
-}
-
-/// Returns the headings of a body: lines outside of its entries that begin with `#`.
-fn headings(text: &str, body: Range<usize>) -> Vec<Range<usize>> {
-    let mut headings = Vec::new();
-    let mut start = body.start;
-    let entries = document::entries(text).into_iter().map(|entry| entry.range);
-    let end = body.end..body.end;
-    for entry in entries.chain(std::iter::once(end)) {
-        let mut offset = start;
-        for line in text.get(start..entry.start).unwrap_or_default().split_inclusive('\n') {
-            if line.trim_start().starts_with('#') {
-                headings.push(trimmed(text, offset..offset + line.len()));
-            }
-            offset += line.len();
-        }
-        start = entry.end;
-    }
-    headings
 }
 
 /// Returns a range without white space at both ends.

@@ -3,8 +3,9 @@
 //! The caller has already found the files and resolved their imports. Two limits apply, and no file displaces another:
 //! - Bytes: an import that would exceed [`CONTEXT_BYTES_MAX`] is replaced by an error. A tree of repeated imports could
 //!   grow without bound otherwise.
-//! - Tokens: if all files together exceed [`CONTEXT_TOKENS_MAX`], each has an equal share, and longer files use what
-//!   shorter ones leave. A file over its share is cut at the end of a line and says so.
+//! - Tokens: if all files together exceed [`CONTEXT_TOKENS_MAX`], or the bytes that the host accepts, each has an equal
+//!   share, and longer files use what shorter ones leave. A file over its share is cut at the end of a paragraph and says
+//!   where the rest is.
 
 use std::collections::HashSet;
 
@@ -14,8 +15,8 @@ use memory::text::slice;
 
 use crate::{escape, tokens};
 
-/// The note at the end of a cut file.
-const TRUNCATION_MARK: &str = "[cut here: over its share of the tokens]";
+/// The smallest beginning of a file, in bytes, that is worth its borders; a smaller one is left out.
+const BEGINNING_BYTES_MIN: usize = 200;
 
 /// A rendered file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct RenderedFile {
     pub bytes: usize,
     /// Its tokens.
     pub tokens: usize,
-    /// Whether it was cut to its share of the tokens.
+    /// Whether it was cut to its share.
     pub is_cut: bool,
 }
 
@@ -35,13 +36,20 @@ pub struct RenderedFile {
 pub struct RenderedFiles {
     /// The text; empty if there are none.
     pub text: String,
-    /// The files in load order, without empty ones.
+    /// The files in load order, without empty ones and those in `dropped`.
     pub files: Vec<RenderedFile>,
+    /// The sources of which not even the beginning fits.
+    pub dropped: Vec<usize>,
 }
 
-/// Renders these files in order, each with its imports. An imported file that is one of them, or was written before, is
-/// not repeated.
-pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> RenderedFiles {
+/// Renders these files in order, each with its imports, in at most `bytes_max` bytes. An imported file that is one of
+/// them, or was written before, is not repeated.
+pub fn render(
+    sources: &[LoadedText],
+    files: &[usize],
+    style: ImportStyle,
+    bytes_max: usize,
+) -> RenderedFiles {
     let files = match style {
         ImportStyle::Tree => files.to_vec(),
         ImportStyle::Flat => with_imported(sources, files),
@@ -51,7 +59,7 @@ pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> Re
     let roots: HashSet<usize> = files.iter().copied().collect();
     let mut written = roots.clone();
     for file in files {
-        let budget = FileBudget { tokens: usize::MAX, bytes: bytes_left };
+        let budget = FileBudget { tokens: usize::MAX, imports: bytes_left, bytes: usize::MAX };
         let Some(block) = FileBlock::render(sources, file, style, budget, &written) else {
             continue;
         };
@@ -61,16 +69,32 @@ pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> Re
     }
     let tokens: Vec<usize> = blocks.iter().map(|block| block.tokens).collect();
     let share = fair_share(&tokens, CONTEXT_TOKENS_MAX);
+    // One byte more for the blank line before the next file.
+    let bytes: Vec<usize> = blocks.iter().map(|block| block.text.len() + 1).collect();
+    let bytes_share = fair_share(&bytes, bytes_max);
     let mut written = roots;
-    for block in &mut blocks {
+    let (mut fitting, mut dropped) = (Vec::new(), Vec::new());
+    for mut block in blocks {
         let imported = std::mem::take(&mut block.imported);
-        if block.tokens > share {
-            let budget = FileBudget { tokens: share, bytes: CONTEXT_BYTES_MAX };
+        if block.tokens > share || block.text.len() >= bytes_share {
+            let budget = FileBudget {
+                tokens: share,
+                imports: CONTEXT_BYTES_MAX,
+                bytes: bytes_share.saturating_sub(1),
+            };
             let cut = FileBlock::render(sources, block.source, style, budget, &written);
-            *block = cut.unwrap_or_else(|| std::mem::take(block));
+            let Some(cut) = cut.filter(|cut| cut.text.len() < bytes_share) else {
+                // Files after it may import it.
+                written.remove(&block.source);
+                dropped.push(block.source);
+                continue;
+            };
+            block = cut;
         }
         written.extend(imported);
+        fitting.push(block);
     }
+    let blocks = fitting;
     let rendered = |block: &FileBlock| RenderedFile {
         source: block.source,
         bytes: block.text.len(),
@@ -79,7 +103,7 @@ pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> Re
     };
     let rendered = blocks.iter().map(rendered).collect();
     let texts: Vec<_> = blocks.into_iter().map(|block| block.text).collect();
-    RenderedFiles { text: texts.join("\n"), files: rendered }
+    RenderedFiles { text: texts.join("\n"), files: rendered, dropped }
 }
 
 /// Returns the files, each followed by all files that it imports, without repetition.
@@ -142,12 +166,15 @@ struct FileBlock {
 #[derive(Clone, Copy)]
 struct FileBudget {
     tokens: usize,
+    /// The most bytes with imports; an import beyond that is replaced by an error.
+    imports: usize,
+    /// The most bytes, with borders.
     bytes: usize,
 }
 
 impl FileBlock {
-    /// Renders the block of a file within the budget; `None` if the file is empty. Files in `other_blocks` are not
-    /// repeated in it.
+    /// Renders the block of a file within the budget; `None` if the file is empty, or if only a few bytes of it fit.
+    /// Files in `other_blocks` are not repeated in it.
     fn render(
         sources: &[LoadedText],
         file: usize,
@@ -164,13 +191,21 @@ impl FileBlock {
             format!("--- Context from: {path} ---\n"),
             format!("\n--- End of Context from: {path} ---\n"),
         );
-        let frame = tokens::count(&begin) + tokens::count(&end);
+        let cut_mark = format!("[cut here; the rest is in {path}]");
+        let frame = [begin.as_str(), &end, &cut_mark];
+        let frame_bytes: usize = frame.iter().map(|text| text.len()).sum();
+        let frame_tokens: usize = frame.iter().map(|text| tokens::count(text)).sum();
+        if budget.bytes < frame_bytes + BEGINNING_BYTES_MIN {
+            return None;
+        }
         let mut renderer = BlockRenderer {
             sources,
             style,
             text: begin,
-            tokens_left: budget.tokens.saturating_sub(frame + tokens::count(TRUNCATION_MARK)),
-            bytes_max: budget.bytes,
+            cut_mark,
+            tokens_left: budget.tokens.saturating_sub(frame_tokens),
+            bytes_left: budget.bytes - frame_bytes,
+            bytes_max: budget.imports,
             chain: vec![file],
             other_blocks,
             imported: Vec::new(),
@@ -188,7 +223,10 @@ struct BlockRenderer<'a> {
     sources: &'a [LoadedText],
     style: ImportStyle,
     text: String,
+    /// The note at the end of a cut file.
+    cut_mark: String,
     tokens_left: usize,
+    bytes_left: usize,
     bytes_max: usize,
     /// The path of imports from the file of the block to the one that is being written.
     chain: Vec<usize>,
@@ -244,11 +282,10 @@ impl BlockRenderer<'_> {
         let end = "\n</imported>";
         // Writes both tags or neither, so that an open tag is always closed.
         let frame = tokens::count(&begin) + tokens::count(end);
-        if self.is_cut || frame > self.tokens_left {
+        if self.is_cut || !self.try_take(frame, begin.len() + end.len()) {
             self.mark_cut();
             return;
         }
-        self.tokens_left -= frame;
         self.text.push_str(&begin);
         self.chain.push(target);
         self.push_source(source);
@@ -259,44 +296,53 @@ impl BlockRenderer<'_> {
         self.text.push_str(end);
     }
 
-    /// Writes text of a file, up to the last line that fits.
+    /// Writes text of a file, up to the last paragraph that fits; of a first paragraph that does not fit, its lines.
     fn push_fitting(&mut self, text: &str) {
         if text.is_empty() || self.is_cut {
             return;
         }
         let text = escape::data(text);
-        let count = tokens::count(&text);
-        if count <= self.tokens_left {
-            self.tokens_left -= count;
+        if self.try_take(tokens::count(&text), text.len()) {
             self.text.push_str(&text);
             return;
         }
+        let start = self.text.len();
+        let mut paragraph_end = None;
         for line in text.split_inclusive('\n') {
-            let count = tokens::count(line);
-            if count > self.tokens_left {
+            if !self.try_take(tokens::count(line), line.len()) {
                 break;
             }
-            self.tokens_left -= count;
             self.text.push_str(line);
+            if line.trim().is_empty() {
+                paragraph_end = Some(self.text.len());
+            }
         }
+        let end = paragraph_end.filter(|end| slice(&self.text, start..*end).trim() != "");
+        self.text.truncate(end.unwrap_or(self.text.len()));
         self.mark_cut();
     }
 
     /// Writes Lukasa's own text in full or not at all.
     fn push_whole(&mut self, text: &str) {
-        let count = tokens::count(text);
-        if self.is_cut || count > self.tokens_left {
+        if self.is_cut || !self.try_take(tokens::count(text), text.len()) {
             self.mark_cut();
             return;
         }
-        self.tokens_left -= count;
         self.text.push_str(text);
+    }
+
+    /// Subtracts a text from the room. Returns whether it fits; if not, nothing is subtracted.
+    fn try_take(&mut self, tokens: usize, bytes: usize) -> bool {
+        let left = (self.tokens_left.checked_sub(tokens), self.bytes_left.checked_sub(bytes));
+        let (Some(tokens), Some(bytes)) = left else { return false };
+        (self.tokens_left, self.bytes_left) = (tokens, bytes);
+        true
     }
 
     fn mark_cut(&mut self) {
         if !self.is_cut {
             self.is_cut = true;
-            self.text.push_str(TRUNCATION_MARK);
+            self.text.push_str(&self.cut_mark);
         }
     }
 }

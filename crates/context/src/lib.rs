@@ -1,5 +1,4 @@
-//! The texts that a model is shown: context files, the index of memories, the hot set, recalled memories, and changes
-//! since.
+//! The texts that a model is shown: facts, context files, the index of memories, recalled memories, and changes since.
 //!
 //! Each is a block, rendered here from values that the caller gathered. Rendering is pure: the same values give the
 //! same bytes. Every block has a size limit.
@@ -15,9 +14,9 @@ pub use mark::Mark;
 
 pub mod files;
 
-pub mod index;
+pub mod facts;
 
-pub mod hot_set;
+pub mod index;
 
 pub mod excerpt;
 

@@ -11,7 +11,9 @@ use std::time::Duration;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::feature::Features;
-use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT, TASKS_KEPT_FOR_DEFAULT};
+use memory::limits::{
+    EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT, START_TOKENS_DEFAULT, TASKS_KEPT_FOR_DEFAULT,
+};
 use memory::screen::Policy;
 use model::EmbeddingEndpoint;
 use state::Retention;
@@ -46,6 +48,9 @@ pub struct Config {
     pub context: ContextSettings,
     /// The style in which imports of context files are shown.
     pub imports: ImportStyle,
+    /// Maximum number of tokens of a store whose facts are all given at the start of a conversation, at most
+    /// `memory::limits::START_TOKENS_MAX`.
+    pub start_tokens_max: usize,
     /// The embedding endpoint for recall, off by default. Texts of memories and prompts are sent to
     /// it. It is used instead of the encoder.
     pub embeddings: Option<Embeddings>,
@@ -105,6 +110,7 @@ impl Config {
             memory_list,
             ssh,
             imports: ImportStyle::default(),
+            start_tokens_max: START_TOKENS_DEFAULT,
             embeddings: None,
             models: AgentModels::default(),
             features: Features::default(),

@@ -2,8 +2,8 @@
 //!
 //! A host reports events: a prompt, a tool result, the end of a turn. Recall runs in the background
 //! ([`Retriever`]). A prompt or a tool result returns without waiting, with the memories that are
-//! ready. A result is shown once, and never for another prompt. A compaction starts a new segment of
-//! the conversation, in which memories may be shown again.
+//! ready. A result is shown once, and never for another prompt. An entry that the model has in its
+//! context is not shown again. A compaction starts a new segment, in which nothing counts as shown.
 //!
 //! ```
 //! # async fn example(engine: lukasa_engine::Engine, memories: lukasa_engine::Memories) -> Result<(), Box<dyn std::error::Error>> {
@@ -71,10 +71,18 @@ pub struct Conversation {
     writer: Arc<ConversationWriter>,
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
-    /// The style in which imports of context files are shown.
-    imports: ImportStyle,
+    start: StartSettings,
     state: Mutex<ConversationState>,
     pending: PendingObservations,
+}
+
+/// The settings of the context at the start of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StartSettings {
+    /// The style in which imports of context files are shown.
+    pub(crate) imports: ImportStyle,
+    /// The most tokens of the facts of a store that is given whole.
+    pub(crate) tokens_max: usize,
 }
 
 /// The part of a conversation that its calls change.
@@ -242,30 +250,38 @@ impl Conversation {
         }
     }
 
-    /// Reports that the host compacted the model's context: a new segment starts. Drops the recall
-    /// under way. Memories shown before are not shown again.
+    /// Reports that the host compacted or cleared the model's context: a new segment starts, in which everything may be
+    /// shown again. Drops the recall under way.
     ///
-    /// If conversations are reviewed, the unreviewed messages are reviewed now, because the model
-    /// is about to lose them.
+    /// If conversations are reviewed, the unreviewed messages are reviewed now, because the model has lost them.
     pub fn compacted(&self, event: Option<&str>) {
         let mut state = self.state.lock();
         if state.persisted.note_event(event) {
             state.drop_prompt();
             state.change_scan = None;
-            state.persisted.segment += 1;
-            if self
-                .writer
-                .reviews(&self.workspace)
-                .is_some_and(|one| one.reviews_before_compaction(&self.workspace))
-            {
-                self.pending.push(Observation::ReviewRequested(ReviewTrigger::Compaction));
-            }
+            let next = state.persisted.segment + 1;
+            state.persisted.begin_segment(next);
+            self.request_compaction_review();
             self.persist(&state);
         }
     }
 
-    /// Drops the recall under way, because the turn was stopped or the host cleared the
-    /// conversation.
+    /// Reports that the host is about to compact the model's context, which it may still give up. The segment goes on.
+    /// If conversations are reviewed, the unreviewed messages are reviewed now.
+    pub fn compacting(&self) {
+        let state = self.state.lock();
+        self.request_compaction_review();
+        self.persist(&state);
+    }
+
+    fn request_compaction_review(&self) {
+        let reviews = self.writer.reviews(&self.workspace);
+        if reviews.is_some_and(|one| one.reviews_before_compaction(&self.workspace)) {
+            self.pending.push(Observation::ReviewRequested(ReviewTrigger::Compaction));
+        }
+    }
+
+    /// Drops the recall under way, because the turn was stopped. The model keeps its context, so nothing is shown again.
     pub fn reset(&self) {
         self.state.lock().drop_prompt();
     }
@@ -294,12 +310,12 @@ impl Conversation {
             workspace: Arc::from(self.workspace.as_str()),
             memories: self.memories.clone(),
             prompt: Arc::from(text),
-            except: persisted.shown(),
+            except: persisted.resident(),
         }
     }
 
-    /// Takes the result of recall, if it is ready. Leaves out memories that were shown in the
-    /// meantime for an earlier prompt; if that includes the best, nothing is shown.
+    /// Takes the result of recall, if it is ready, without the entries that were shown in the meantime for an earlier
+    /// prompt.
     fn take_recalled(&self, state: &mut ConversationState) -> Option<RecallBlock> {
         let prefetch = state.prefetch.take()?;
         if state.cancelled.is_cancelled() {
@@ -313,19 +329,9 @@ impl Conversation {
             }
             TakeOutcome::Ended => return None,
         };
-        let shown = state.persisted.shown();
-        let was_shown = |found: &RetrievedMemory| shown.contains(&found.path, &found.revision);
-        if found.first().is_some_and(was_shown) {
-            return None;
-        }
-        found.retain(|found| !was_shown(found));
+        state.persisted.resident().retain_unknown(&mut found);
         let recalled = RecallBlock::render(&found, RecallOrigin::Unrequested, self.clock.now())?;
-        for memory in &recalled.memories {
-            state.persisted.mark_shown(&memory.path, &memory.revision);
-            for same in &memory.also_in {
-                state.persisted.mark_shown(&same.path, &same.revision);
-            }
-        }
+        state.persisted.mark_resident(recalled.digests());
         Some(recalled)
     }
 

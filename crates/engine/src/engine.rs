@@ -4,6 +4,8 @@
 //! This file only wires parts together: which model does which work, which caches exist, which
 //! features are on. The parts themselves live in their own modules.
 
+use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,6 @@ use context::Mark;
 use context::segment::{ContextPart, ShownIndex};
 use jiff::tz::TimeZone;
 use memory::clock::Clock;
-use memory::context_file::ImportStyle;
 use memory::feature::Feature;
 use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
 use memory::path::MemoryPath;
@@ -30,7 +31,7 @@ use store::{
 use tokio::sync::{Semaphore, broadcast};
 
 use crate::config::Config;
-use crate::conversation::{Conversations, ReviewMode};
+use crate::conversation::{Conversations, ReviewMode, StartSettings};
 use crate::encoder_file::{EncoderStatus, encoder_status, installed_encoder};
 use crate::feed::{Feed, Feeds, SharedLog};
 use crate::lane::{DreamSchedule, LaneDeps, LaneSettings, Lanes};
@@ -38,10 +39,10 @@ use crate::models::{AgentModels, Fallback, ModelJob, ModelWork, ModelWorkPage};
 use crate::proposal_queue::ProposalQueue;
 use crate::recall_service::{RecallService, VectorSource};
 use crate::reranker::Reranker;
-use crate::retriever::{RecallBlock, RecallOrigin, Retriever, ShownSet, shown_key};
+use crate::retriever::{RecallBlock, RecallOrigin, ResidentEntries, Retriever};
 use crate::review::{ReviewScheduler, ReviewSettings};
 use crate::runner::{LocalRunner, Runner};
-use crate::segment::{self, ContextText, CurrentIndex, HotSetEntry, SegmentReport};
+use crate::segment::{self, ContextText, CurrentIndex, SegmentLimits, SegmentReport};
 use crate::sessions::SessionRegistry;
 use crate::workspace::{FeatureSwitches, Workspace};
 
@@ -105,7 +106,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     context: Arc<ContextSettings>,
     context_cache: Arc<ContextCache>,
-    imports: ImportStyle,
+    start: StartSettings,
     screen: Screen,
     tasks_kept_for: Duration,
     dream: Option<DreamSchedule>,
@@ -181,6 +182,7 @@ impl Engine {
             models,
             context,
             imports,
+            start_tokens_max,
             features,
             ..
         } = config;
@@ -209,7 +211,7 @@ impl Engine {
             clock,
             context: Arc::new(context),
             context_cache: Arc::default(),
-            imports,
+            start: StartSettings { imports, tokens_max: start_tokens_max },
             screen,
             tasks_kept_for,
             dream,
@@ -265,20 +267,36 @@ impl Engine {
         self.segment_within(memories, files, usize::MAX).await
     }
 
-    /// Does the same as [`segment`](Self::segment) in at most `bytes_max` bytes. Includes as much
-    /// of the index as fits, then the hot set and the context files, each as a whole or not at all.
+    /// Does the same as [`segment`](Self::segment) in at most `bytes_max` bytes: facts first, then the beginnings of
+    /// context files, then the index.
     pub async fn segment_within(
         &self,
         memories: &Memories,
         files: &ContextFiles,
         bytes_max: usize,
     ) -> Result<SegmentReport, StoreError> {
-        segment::gather(memories, files, (self.imports, bytes_max), self.clock.now()).await
+        let limits = SegmentLimits {
+            bytes_max,
+            start_tokens_max: self.start.tokens_max,
+            previous_size: None,
+        };
+        segment::gather(memories, files, self.start.imports, limits, self.clock.now()).await
+    }
+
+    /// Returns the number of facts of all memories, by reading them.
+    pub async fn count_facts(&self, memories: &Memories) -> Result<usize, StoreError> {
+        let mut facts = 0;
+        let count = |_: &MemoryPath, text: Result<&str, StoreError>| {
+            facts += text.map_or(0, context::facts::count);
+            ControlFlow::Continue(())
+        };
+        memories.visit_texts(None, count).await?;
+        Ok(facts)
     }
 
     /// Returns only the context files of a folder, as a model is shown them.
     pub async fn context_text(&self, files: &ContextFiles) -> ContextText {
-        segment::context_text(files, self.imports).await
+        segment::context_text(files, self.start.imports).await
     }
 
     /// Returns what models would be given unasked if the project of these memories were trusted.
@@ -306,7 +324,8 @@ impl Engine {
         memories: &Memories,
         shown_index: &mut ShownIndex,
     ) -> Result<Option<ContextPart>, StoreError> {
-        Ok(CurrentIndex::new(memories, shown_index).await?.delta(shown_index))
+        let current = CurrentIndex::new(memories, shown_index).await?;
+        Ok(current.delta(shown_index, &HashSet::new()).map(|delta| delta.part))
     }
 
     /// Returns the models that do agents' work.
@@ -472,18 +491,16 @@ impl Engine {
         Ok(recalled)
     }
 
-    /// Recalls what a session is shown beside its first prompt, if it began with this hot set;
+    /// Recalls what a session is shown beside its first prompt, if it began with this segment;
     /// `None` if nothing.
     pub async fn recall_beside_prompt(
         &self,
         memories: &Memories,
         prompt: &str,
-        hot: &[HotSetEntry],
+        start: &SegmentReport,
     ) -> Result<Option<RecallBlock>, StoreError> {
-        let whole = hot.iter().filter_map(|hot| Some((&hot.path, hot.full_revision?)));
-        let shown = whole.map(|(path, revision)| shown_key(path, &revision));
-        let shown = ShownSet::from_digests(shown);
-        let found = self.recaller.recall_unrequested(memories, prompt, &shown).await?;
+        let resident = ResidentEntries::from_digests(start.digests.iter().copied());
+        let found = self.recaller.recall_unrequested(memories, prompt, &resident).await?;
         Ok(RecallBlock::render(&found, RecallOrigin::Unrequested, self.clock.now()))
     }
 
@@ -520,8 +537,7 @@ impl Engine {
     ) -> Conversations {
         let (tasks, clock) =
             (Arc::<dyn State>::clone(&self.storage.state), Arc::clone(&self.clock));
-        Conversations::with_review_mode(tasks, retriever, clock, reviewing)
-            .with_imports(self.imports)
+        Conversations::with_review_mode(tasks, retriever, clock, reviewing).with_start(self.start)
     }
 
     /// Publishes all later changes to `feeds`. Never ends by itself.

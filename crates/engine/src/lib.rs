@@ -119,13 +119,15 @@ pub use query::{
 pub use recall_service::RecallService;
 pub use reranker::Reranker;
 pub use retriever::{
-    DuplicateMemory, RecallBlock, RecallOrigin, RecallQuery, RetrieveError, RetrievedMemory,
-    Retriever, ShownSet,
+    DuplicateMemory, RecallBlock, RecallOrigin, RecallQuery, ResidentEntries, RetrieveError,
+    RetrievedMemory, Retriever,
 };
 pub use review::{ReviewSettings, TurnReport};
 pub use runner::{Job, LocalRunner, RunError, Runner, error_chain};
 pub use runs::{HistoryRun, RunPage, RunSource, runs};
-pub use segment::{ContextText, HotSetEntry, HotSetExclusion, SegmentReport, ShownFile};
+pub use segment::{
+    ContextText, FactCount, FactExclusion, FactSource, SegmentReport, ShownFile, StoreSize,
+};
 pub use services::RunningServices;
 pub use sessions::{BadSessionId, BeginSessionError, Session, SessionId, SessionRegistry};
 pub use stage::{

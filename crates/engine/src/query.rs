@@ -345,6 +345,7 @@ mod tests {
             is_described: true,
             name: None,
             kind: None,
+            rules: memory::document::Rules::None,
             pinned: bytes > 2,
             usage: Usage { uses, ..Usage::default() },
         }

@@ -35,7 +35,7 @@ use crate::recall_service::corpus_file::CorpusSlot;
 use crate::recall_service::embeddings::{EmbeddingIndex, FillOutcome, QueryVector};
 pub(crate) use crate::recall_service::vector_source::VectorSource;
 use crate::retriever::{
-    RecallOrigin, RecallQuery, RetrieveError, RetrievedMemory, Retriever, ShownSet,
+    RecallOrigin, RecallQuery, ResidentEntries, RetrieveError, RetrievedMemory, Retriever,
 };
 
 mod corpus;
@@ -172,20 +172,20 @@ impl RecallService {
     ) -> Result<Vec<RetrievedMemory>, StoreError> {
         let (corpus, ranking) =
             self.rank_current(memories, prompt, RecallOrigin::Requested, under).await?;
-        Ok(corpus.top(memories, &ranking).await)
+        Ok(corpus.top(memories, &ranking, &ResidentEntries::default()).await)
     }
 
-    /// Returns the memories that clearly fit a prompt, best first, for a caller that waits. None if
-    /// the best one was shown already.
+    /// Returns the memories that clearly fit a prompt, best first, for a caller that waits. Entries in
+    /// `resident` are left out.
     pub(crate) async fn recall_unrequested(
         &self,
         memories: &Memories,
         prompt: &str,
-        shown: &ShownSet,
+        resident: &ResidentEntries,
     ) -> Result<Vec<RetrievedMemory>, StoreError> {
         let (corpus, ranking) =
             self.rank_current(memories, prompt, RecallOrigin::Unrequested, None).await?;
-        Ok(corpus.top(memories, &ranking.without_shown(shown)).await)
+        Ok(corpus.top(memories, &ranking, resident).await)
     }
 
     /// Ranks the memories that fit a prompt in an up-to-date corpus, for a caller that waits.
@@ -453,7 +453,7 @@ impl Retriever for RecallService {
         if ranking.is_empty() && index.is_some_and(|index| !index.source().is_local()) {
             return None;
         }
-        state.try_top(&ranking.without_shown(&query.except)).ok()
+        state.try_top(&ranking, &query.except).ok()
     }
 
     async fn retrieve(

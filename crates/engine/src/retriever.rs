@@ -3,6 +3,7 @@
 //! Implemented by [`RecallService`](crate::RecallService) and [`Reranker`](crate::Reranker).
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,9 +11,10 @@ use context::Mark;
 use context::excerpt::{Excerpt, MatchedText};
 use context::recalled::{self, Rating, RecalledItem};
 use memory::clock::Timestamp;
-use memory::document::Revision;
+use memory::document::{self, Revision};
 use memory::limits::{RECALLED_ITEM_CHARS_MAX, RECALLED_TOKENS_DEFAULT};
 use memory::path::MemoryPath;
+use memory::text::slice;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
@@ -78,8 +80,8 @@ pub struct RecallQuery {
     pub memories: Memories,
     /// The user's prompt.
     pub prompt: Arc<str>,
-    /// The memories that the conversation was shown already.
-    pub except: ShownSet,
+    /// The entries that the conversation has already.
+    pub except: ResidentEntries,
 }
 
 /// The block that a model is shown beside a prompt or behind tool results.
@@ -110,6 +112,28 @@ impl RecallBlock {
             rendered.shown.iter().filter_map(|&index| retrieved.get(index).cloned()).collect();
         Some(Self { block: rendered.text, memories })
     }
+
+    /// Returns the digests of the entries that stand in the block: whole, or the best of a memory in part.
+    pub(crate) fn digests(&self) -> Vec<u64> {
+        let lines: HashSet<&str> = self.block.lines().map(str::trim).collect();
+        let mut digests = Vec::new();
+        for memory in &self.memories {
+            let text = memory.text.full_text();
+            let best = memory.text.entries().first();
+            let entries = document::entries(text).into_iter().filter(|entry| {
+                let shown = context::escape::data(slice(text, entry.range.clone()));
+                let is_whole = shown.lines().map(str::trim).all(|line| lines.contains(line));
+                is_whole || best.is_some_and(|best| contains(&entry.range, best))
+            });
+            digests.extend(entries.map(|entry| entry.digest(&memory.path, text)));
+        }
+        digests
+    }
+}
+
+/// Checks whether a range of a text is a part of an entry. What recall finds of a long entry is a part of it.
+fn contains(entry: &Range<usize>, part: &Range<usize>) -> bool {
+    entry.start <= part.start && part.end <= entry.end && !part.is_empty()
 }
 
 /// The reason why recall failed.
@@ -119,7 +143,7 @@ pub type RetrieveError = Box<dyn std::error::Error + Send + Sync>;
 #[async_trait]
 pub trait Retriever: std::fmt::Debug + Send + Sync {
     /// Returns the memories that clearly fit, best first, if the answer is available within a
-    /// millisecond. If the best one was shown already, there are none.
+    /// millisecond. Entries that the conversation has are left out.
     fn try_retrieve(&self, query: &RecallQuery) -> Option<Vec<RetrievedMemory>>;
 
     /// Returns the fitting memories, best first. May take longer; ends early when `stop` fires.
@@ -130,22 +154,58 @@ pub trait Retriever: std::fmt::Debug + Send + Sync {
     ) -> Result<Vec<RetrievedMemory>, RetrieveError>;
 }
 
-/// The memories that a conversation was shown, each with its revision.
+/// The entries that a conversation has in its context, by their digests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ShownSet(Arc<HashSet<ShortDigest>>);
+pub struct ResidentEntries(Arc<HashSet<u64>>);
 
-/// The first 64 bits of the digest of a text.
-pub(crate) type ShortDigest = u64;
-
-impl ShownSet {
+impl ResidentEntries {
     /// Returns the set with these digests.
-    pub(crate) fn from_digests(digests: impl IntoIterator<Item = ShortDigest>) -> Self {
+    pub(crate) fn from_digests(digests: impl IntoIterator<Item = u64>) -> Self {
         Self(Arc::new(digests.into_iter().collect()))
     }
 
-    /// Checks whether a memory was shown in this revision.
-    pub fn contains(&self, path: &MemoryPath, revision: &Revision) -> bool {
-        self.0.contains(&shown_key(path, revision))
+    /// Checks whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the digests.
+    pub(crate) fn digests(&self) -> &HashSet<u64> {
+        &self.0
+    }
+
+    /// Leaves the entries that a model has out of these memories, and the memories of which it has all that fits.
+    pub(crate) fn retain_unknown(&self, found: &mut Vec<RetrievedMemory>) {
+        if !self.0.is_empty() {
+            found.retain_mut(|memory| self.omit_from(memory));
+        }
+    }
+
+    /// Checks whether the conversation has the entries at these ranges of a text, of which there is at least one.
+    pub(crate) fn has_all(&self, path: &MemoryPath, text: &str, ranges: &[Range<usize>]) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let entries = document::entries(text).into_iter();
+        let is_fitting =
+            |entry: &document::Entry| ranges.iter().any(|part| contains(&entry.range, part));
+        let mut fitting = entries.filter(is_fitting).peekable();
+        fitting.peek().is_some() && fitting.all(|entry| self.0.contains(&entry.digest(path, text)))
+    }
+
+    /// Leaves the entries that a model has out of a memory. Returns whether any of those that fit remain; without such,
+    /// any at all.
+    fn omit_from(&self, memory: &mut RetrievedMemory) -> bool {
+        let full = memory.text.full_text().to_owned();
+        let entries = document::entries(&full);
+        let is_known =
+            |entry: &&document::Entry| self.0.contains(&entry.digest(&memory.path, &full));
+        let known: Vec<_> = entries.iter().filter(is_known).collect();
+        let had_entries = !memory.text.entries().is_empty();
+        for entry in &known {
+            memory.text.omit(entry.range.clone());
+        }
+        if had_entries { !memory.text.entries().is_empty() } else { known.len() < entries.len() }
     }
 }
 
@@ -165,15 +225,4 @@ fn recalled_item<'a>(
         rating: (origin == RecallOrigin::Requested).then_some(rating),
         also_in,
     }
-}
-
-/// Returns the key of a memory in a revision.
-pub(crate) fn shown_key(path: &MemoryPath, revision: &Revision) -> ShortDigest {
-    short_digest(format!("{path}\0{revision}").as_bytes())
-}
-
-/// Returns the short digest of some bytes.
-pub(crate) fn short_digest(bytes: &[u8]) -> ShortDigest {
-    let first = Revision::digest(bytes).as_bytes().first_chunk().copied();
-    ShortDigest::from_be_bytes(first.expect("a digest has more than eight bytes"))
 }

@@ -206,10 +206,13 @@ mod tests {
             Some("fix it <b>now</b>")
         );
         assert_eq!(
-            message_for_review(MessageRole::User, "a <hot_memories x> never ends").as_deref(),
+            message_for_review(MessageRole::User, "a <long_term_memory x> never ends").as_deref(),
             Some("a")
         );
-        assert_eq!(message_for_review(MessageRole::User, "<memory_index>\n</memory_index>"), None);
+        assert_eq!(
+            message_for_review(MessageRole::User, "<long_term_memory>\n</long_term_memory>"),
+            None
+        );
         assert_eq!(message_for_review(MessageRole::Tool, "I always say so"), None);
     }
 

@@ -4,41 +4,41 @@
 //! This module collects the data. The crate `context` decides what is shown and renders it. Nothing
 //! is written, and nothing counts as a use of a memory.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use context::Mark;
+use context::facts::{self, FactFile, Facts, SmallStore};
 use context::files;
-use context::hot_set::{self, HotBody, HotCandidate, HotSet, RankedCandidate};
-use context::index::{self, IndexEntry};
-use context::segment::{ContextPart, PartKind, Segment, ShownIndex, StampedEntry};
+use context::index::{self, IndexEntry, IndexFrame};
+use context::segment::{
+    ChangedMemory, ContextPart, Delta, PartKind, Segment, ShownIndex, StampedMemory,
+};
 use memory::clock::Timestamp;
-use memory::command::view::FROM_CHECKOUT;
 use memory::context_file::ImportStyle;
-use memory::document::{Revision, conflict_line};
+use memory::document::{self, Rules, conflict_line};
 use memory::feature::Feature;
-use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_BYTES_KEPT, INDEX_LINES_MAX};
-use memory::path::{MemoryPath, Mount};
+use memory::limits::{
+    CHOSEN_TOKENS_MAX, DELTA_LINES_MAX, HOT_BYTES_MAX, MEMORY_BYTES_MAX, START_BYTES_PER_TOKEN,
+    START_FILES_READ_BATCH, START_FILES_READ_MAX,
+};
+use memory::path::{MemoryPath, Mount, Scope};
 use store::{
-    ContextFileSet, ContextFiles, Listing, LoadScope, Memories, MemoryEntry, SkippedContextSource,
-    StoreError, Unreviewed,
+    ContextFileSet, ContextFiles, Listing, LoadScope, LoadSkipReason, Memories, MemoryEntry,
+    SkippedContextSource, StoreError, Unreviewed,
 };
 
-/// Description shown in place of that of a memory from a repository that screening objects to.
-const FLAGGED_TEXT: &str = "(screening objects to this memory)";
+pub use context::facts::FactCount;
 
-/// Description shown in place of that of a memory from a repository that was not reviewed here.
-const UNREVIEWED_TEXT: &str = "(came with the repository; not reviewed here)";
+/// The smallest number of bytes that a file counts for.
+const FILE_BYTES_MIN: u64 = 64;
 
-/// Description shown in place of that of a memory that an agent wrote after reading such a text.
-const INFLUENCED_TEXT: &str =
-    "(an agent wrote it after it had read unreviewed text; not reviewed since)";
+/// The largest number of bytes that a file counts for when some of several are to be read.
+const FILE_BYTES_COUNTED_MAX: usize = 6_000;
 
-/// Description shown in place of that of a memory with a merge conflict.
-const CONFLICT_TEXT: &str = "(in conflict)";
-
-/// Number of memories read at a time for the hot set. One batch is usually enough.
-const READ_BATCH: usize = 2 * HOT_ITEMS_MAX;
+/// The memories that the index is made of: more than have a line in it.
+const INDEX_FILES_MAX: usize = 64;
 
 /// The context of a model at the start of a segment, and the reasons for it.
 #[derive(Clone, Debug)]
@@ -53,9 +53,13 @@ pub struct SegmentReport {
     pub skipped: Vec<SkippedContextSource>,
     /// Whether the context files of the project are missing because its machine is out of reach.
     pub lacks_project_files: bool,
-    /// The memories considered for the hot set, warmest first.
-    pub hot: Vec<HotSetEntry>,
-    /// Number of memories covered by the index.
+    /// The size of the store, which decided what is given.
+    pub size: StoreSize,
+    /// Digests of the entries that the facts have whole.
+    pub(crate) digests: Vec<u64>,
+    /// The memories considered for the facts, in their order.
+    pub facts: Vec<FactSource>,
+    /// Number of all memories.
     pub memories: usize,
 }
 
@@ -89,18 +93,18 @@ pub struct ShownFile {
     pub is_cut: bool,
 }
 
-/// A reason that keeps a memory out of the hot set.
+/// A reason that keeps a memory out of the facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HotSetExclusion {
+pub enum FactExclusion {
     /// No person reviewed it here.
     Unreviewed,
     /// It has a merge conflict.
     Conflict,
 }
 
-/// A memory considered for the hot set.
+/// A memory considered for the facts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HotSetEntry {
+pub struct FactSource {
     /// Path of the memory.
     pub path: MemoryPath,
     /// Whether a person pinned it.
@@ -109,113 +113,502 @@ pub struct HotSetEntry {
     pub uses: u64,
     /// Present heat: its uses, weighted by age.
     pub heat: f64,
-    /// Whether it is in the hot set.
-    pub shown: bool,
+    /// The numbers of its entries that are shown, and of all.
+    pub count: FactCount,
     /// The reason that it is kept out, whatever its use.
-    pub kept_out: Option<HotSetExclusion>,
-    /// The revision shown, if the whole text is shown.
-    pub full_revision: Option<Revision>,
+    pub kept_out: Option<FactExclusion>,
+}
+
+impl SegmentReport {
+    /// Returns the number of facts that are shown.
+    pub fn facts_shown(&self) -> usize {
+        self.facts.iter().map(|source| source.count.shown).sum()
+    }
+}
+
+impl FactSource {
+    /// Checks whether any of its entries is shown.
+    pub const fn is_shown(&self) -> bool {
+        self.count.shown > 0
+    }
+}
+
+/// The size of a store, which decides what a segment begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreSize {
+    /// All facts are given.
+    Small,
+    /// A part of the facts and an index are given.
+    Large,
+}
+
+/// The limits of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentLimits {
+    /// The most bytes of its text.
+    pub(crate) bytes_max: usize,
+    /// The most tokens of the facts of a small store.
+    pub(crate) start_tokens_max: usize,
+    /// The size of the store in the segment before.
+    pub(crate) previous_size: Option<StoreSize>,
+}
+
+impl SegmentLimits {
+    /// Returns the limits of a small store. A store that was large must shrink by a fifth, so that a store at the limit
+    /// does not change its form with each segment.
+    const fn small_store(self) -> SmallStore {
+        let Self { start_tokens_max: tokens_max, bytes_max, previous_size } = self;
+        match previous_size {
+            Some(StoreSize::Large) => {
+                SmallStore { tokens_max: tokens_max / 5 * 4, bytes_max: bytes_max / 5 * 4 }
+            }
+            Some(StoreSize::Small) | None => SmallStore { tokens_max, bytes_max },
+        }
+    }
 }
 
 /// The current list of memories, for comparison with the one that a model was shown.
 #[derive(Clone, Debug)]
 pub(crate) struct CurrentIndex {
-    /// Whether the index feature is on.
+    /// Whether the model is shown memories at all.
     is_enabled: bool,
     listing: Listing,
-    /// Display statuses of the memories that the model was not shown yet.
-    statuses: HashMap<MemoryPath, DisplayStatus>,
+    /// The memories that the model was not shown yet, as far as they were read.
+    changed: HashMap<MemoryPath, ReadSource>,
 }
 
 impl CurrentIndex {
     pub(crate) async fn new(memories: &Memories, shown: &ShownIndex) -> Result<Self, StoreError> {
-        let is_enabled = memories.features().has(Feature::ContextIndex);
+        let features = memories.features();
+        let is_enabled = features.has(Feature::ContextIndex) || features.has(Feature::HotSet);
         let listing = if is_enabled { memories.list(None).await? } else { Listing::default() };
         let is_new =
             |listed: &&MemoryEntry| !shown.contains(&listed.path, listed.bytes, listed.modified_at);
-        let new = listing.memories.iter().filter(is_new);
-        let new: Vec<_> = new.map(|listed| (&listed.path, None)).collect();
-        let statuses = display_statuses(memories, &new).await;
-        Ok(Self { is_enabled, listing, statuses })
+        let new = listing.memories.iter().filter(is_new).collect();
+        // Removed memories take lines as well, so no more than this are named.
+        let read = read_until(memories, new, |read| count_shown(read) >= DELTA_LINES_MAX).await;
+        let changed = read.into_iter().map(|(listed, source)| (listed.path.clone(), source));
+        Ok(Self { is_enabled, changed: changed.collect(), listing })
     }
 
-    /// Returns the changes since `shown` and records them there; `None` if nothing changed.
-    pub(crate) fn delta(&self, shown: &mut ShownIndex) -> Option<ContextPart> {
+    /// Returns the changes since `shown` without the entries in `resident`, and records them in `shown`; `None` if
+    /// nothing changed.
+    pub(crate) fn delta(&self, shown: &mut ShownIndex, resident: &HashSet<u64>) -> Option<Delta> {
         if !self.is_enabled {
             return None;
         }
-        shown
-            .delta(&stamped_entries(&self.listing, &self.statuses), &self.listing.incomplete_mounts)
+        let changed = |path: &MemoryPath| match self.changed.get(path) {
+            Some(ReadSource::Shown { text, mark }) => ChangedMemory::Shown { text, mark: *mark },
+            Some(ReadSource::KeptOut(_)) => ChangedMemory::Withheld,
+            Some(ReadSource::Unreadable) | None => ChangedMemory::Unread,
+        };
+        shown.delta(&stamped(&self.listing), &self.listing.incomplete_mounts, resident, changed)
+    }
+
+    /// Records the present state of the memories at or below `paths` in `shown`.
+    pub(crate) fn adopt(&self, shown: &mut ShownIndex, paths: &[MemoryPath]) {
+        for path in paths {
+            shown.adopt(path, stamped(&self.listing));
+        }
     }
 }
 
-fn stamped_entries<'a>(
-    listing: &'a Listing,
-    statuses: &HashMap<MemoryPath, DisplayStatus>,
-) -> Vec<StampedEntry<'a>> {
-    let stamped = listing.memories.iter().map(|listed| {
-        let status = statuses.get(&listed.path);
-        let replacement = status.and_then(|status| status.replacement_text());
-        let description = replacement.unwrap_or(&listed.description);
-        let mark = status.filter(|_| replacement.is_none()).and_then(|status| status.mark());
-        let pinned = listed.pinned;
-        let entry = IndexEntry { path: &listed.path, description, pinned, mark };
-        StampedEntry { entry, bytes: listed.bytes, modified_at: listed.modified_at }
+fn stamped(listing: &Listing) -> Vec<StampedMemory<'_>> {
+    let stamped = listing.memories.iter().map(|listed| StampedMemory {
+        path: &listed.path,
+        bytes: listed.bytes,
+        modified_at: listed.modified_at,
     });
     stamped.collect()
 }
 
-/// Gathers the parts of a segment, within `bytes_max` bytes.
+/// Gathers the parts of a segment.
+///
+/// Room goes to facts first, then to context files, then to the index; a part that does not fit is cut or left out.
 pub(crate) async fn gather(
     memories: &Memories,
     context_files: &ContextFiles,
-    (style, bytes_max): (ImportStyle, usize),
+    style: ImportStyle,
+    limits: SegmentLimits,
     now: Timestamp,
 ) -> Result<SegmentReport, StoreError> {
-    let (listing, files) = tokio::join!(memories.list(None), context_text(context_files, style));
+    let (listing, loaded) = tokio::join!(memories.list(None), context_files.load());
     let listing = listing?;
-    let statuses = index_statuses(memories, &listing).await;
-    let stamped = stamped_entries(&listing, &statuses);
-    let entries: Vec<_> = stamped.iter().map(|one| one.entry).collect();
     let features = memories.features();
-    let ranked = if features.has(Feature::HotSet) { ranked(&listing, now) } else { Vec::new() };
-    let (hot_text, hot) = hot_set(memories, &ranked, hot_bytes_max(bytes_max)).await?;
-    // One byte more for the blank line between two parts.
-    let index_bytes_max = bytes_max.saturating_sub(hot_text.len() + 1);
-    let index = if features.has(Feature::ContextIndex) {
-        index::render(&entries, listing.omitted, index_bytes_max, features.has(Feature::Tool))
+    let mut start = if features.has(Feature::HotSet) {
+        gather_facts(memories, &listing, limits, now).await
+    } else {
+        StartFacts::default()
+    };
+    let facts = ContextPart::new(PartKind::HotSet, std::mem::take(&mut start.facts.text));
+    let mut room = Room(limits.bytes_max);
+    room.take(facts.as_ref());
+    let style = context_files.import_style().unwrap_or(style);
+    let files = rendered_files(&loaded, style, room.0);
+    let context_files = ContextPart::new(PartKind::ContextFiles, files.text);
+    room.take(context_files.as_ref());
+    let index = if features.has(Feature::ContextIndex) && start.size == StoreSize::Large {
+        index_text(memories, &listing, &start, room.0).await
     } else {
         String::new()
     };
-    let parts = fit_parts(
-        bytes_max,
-        [
-            ContextPart::new(PartKind::ContextFiles, files.text),
-            ContextPart::new(PartKind::Index, index),
-            ContextPart::new(PartKind::HotSet, hot_text),
-        ],
-    );
+    let parts = [facts, context_files, ContextPart::new(PartKind::Index, index)];
+    // A model that was not shown the name of a memory is not told that it is gone.
+    let withheld = start.sources.iter().filter(|source| source.kept_out.is_some());
+    let withheld: HashSet<&MemoryPath> = withheld.map(|source| &source.path).collect();
+    let is_known = |memory: &StampedMemory<'_>| !withheld.contains(memory.path);
     Ok(SegmentReport {
-        segment: Segment::from_parts(parts),
-        shown_index: ShownIndex::from_entries(&stamped),
+        segment: Segment::from_parts(parts.into_iter().flatten().collect()),
+        size: start.size,
+        digests: start.facts.digests,
+        shown_index: ShownIndex::from_listing(stamped(&listing).into_iter().filter(is_known)),
         files: files.files,
         skipped: files.skipped,
         lacks_project_files: files.lacks_project_files,
-        hot,
+        facts: start.sources,
         memories: listing.memories.len() + listing.omitted,
     })
+}
+
+/// The bytes that a host still accepts.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, part: Option<&ContextPart>) {
+        // One more for the blank line before the next part.
+        self.0 = self.0.saturating_sub(part.map_or(0, |part| part.text.len() + 1));
+    }
+}
+
+/// The facts of a segment, and the memories that were considered for them.
+struct StartFacts {
+    size: StoreSize,
+    facts: Facts,
+    sources: Vec<FactSource>,
+}
+
+impl Default for StartFacts {
+    fn default() -> Self {
+        Self { size: StoreSize::Large, facts: Facts::default(), sources: Vec::new() }
+    }
+}
+
+/// A memory that was read for a model.
+#[derive(Clone, Debug)]
+enum ReadSource {
+    /// A model may see it.
+    Shown { text: String, mark: Option<Mark> },
+    /// It is withheld.
+    KeptOut(FactExclusion),
+    /// It cannot be read.
+    Unreadable,
+}
+
+/// Reads memories that a model may be shown unasked, and says why others are withheld; in the same order.
+async fn read_sources(memories: &Memories, paths: &[&MemoryPath]) -> Vec<ReadSource> {
+    let texts = memories.read_readable(paths).await;
+    let read = paths.iter().zip(&texts);
+    let revisions: Vec<_> =
+        read.filter_map(|(path, text)| Some((*path, Some(text.as_ref()?.revision)))).collect();
+    let (unreviewed, findings) =
+        tokio::join!(memories.unreviewed(&revisions), memories.text_findings(paths));
+    let sources = paths.iter().zip(texts).zip(findings).map(|((path, text), findings)| {
+        let Some(text) = text.map(|read| read.text) else { return ReadSource::Unreadable };
+        let unreviewed = unreviewed.get(*path).copied();
+        if findings.in_conflict || conflict_line(&text).is_some() {
+            return ReadSource::KeptOut(FactExclusion::Conflict);
+        }
+        let is_flagged = !findings.warnings.is_empty();
+        if unreviewed.is_some_and(|unreviewed| unreviewed.is_never_hot() || is_flagged) {
+            return ReadSource::KeptOut(FactExclusion::Unreviewed);
+        }
+        // A text that screening objects to is data.
+        let mark = if is_flagged { Some(Mark::FromRepository) } else { unreviewed.and_then(mark) };
+        ReadSource::Shown { text, mark }
+    });
+    sources.collect()
+}
+
+/// Reads memories in this order, in batches, until `is_enough` or too many were read. Those of other people, which must
+/// not be shown, then keep no others from being read.
+async fn read_until<'a>(
+    memories: &Memories,
+    listed: Vec<&'a MemoryEntry>,
+    is_enough: impl Fn(&[(&'a MemoryEntry, ReadSource)]) -> bool,
+) -> Vec<(&'a MemoryEntry, ReadSource)> {
+    let mut read = Vec::new();
+    for batch in listed.chunks(START_FILES_READ_BATCH) {
+        if is_enough(&read) || read.len() >= START_FILES_READ_MAX {
+            break;
+        }
+        let paths: Vec<_> = batch.iter().map(|listed| &listed.path).collect();
+        read.extend(batch.iter().copied().zip(read_sources(memories, &paths).await));
+    }
+    read
+}
+
+/// Returns the number of memories that a model may see.
+fn count_shown(read: &[(&MemoryEntry, ReadSource)]) -> usize {
+    read.iter().filter(|(_, source)| matches!(source, ReadSource::Shown { .. })).count()
+}
+
+/// Gathers the facts: all of a small store, or the chosen ones of a large store.
+async fn gather_facts(
+    memories: &Memories,
+    listing: &Listing,
+    limits: SegmentLimits,
+    now: Timestamp,
+) -> StartFacts {
+    let small = limits.small_store();
+    // An empty file costs a read as well.
+    let bytes = listing.memories.iter().map(|listed| listed.bytes.max(FILE_BYTES_MIN));
+    let bytes: u64 = bytes.sum();
+    let bytes_max = small.tokens_max.saturating_mul(START_BYTES_PER_TOKEN);
+    if usize::try_from(bytes).is_ok_and(|bytes| bytes <= bytes_max) && listing.omitted == 0 {
+        let all: Vec<_> = listing.memories.iter().collect();
+        let paths: Vec<_> = all.iter().map(|listed| &listed.path).collect();
+        let sources = read_sources(memories, &paths).await;
+        let read = SourceTexts::new(all.into_iter().zip(sources).collect(), now);
+        let withheld = withheld_line(read.kept_out());
+        if let Some(facts) = facts::render_all(&read.files(), small, &withheld) {
+            return read.into_facts(StoreSize::Small, facts);
+        }
+    }
+    let mut sources = Vec::new();
+    for (listed, bytes_max) in chosen(listing, now) {
+        let is_enough = |read: &[(&MemoryEntry, ReadSource)]| bytes_shown(read) >= bytes_max;
+        sources.extend(read_until(memories, listed, is_enough).await);
+    }
+    let read = SourceTexts::new(sources, now);
+    let facts = facts::render_chosen(&read.files(), limits.bytes_max);
+    read.into_facts(StoreSize::Large, facts)
+}
+
+/// Returns the bytes of memories that a model may see. A long one does not count in full, so that it keeps no others from
+/// being read.
+fn bytes_shown(read: &[(&MemoryEntry, ReadSource)]) -> usize {
+    let bytes = read.iter().map(|(_, source)| match source {
+        ReadSource::Shown { text, .. } => text.len().min(FILE_BYTES_COUNTED_MAX),
+        ReadSource::KeptOut(_) | ReadSource::Unreadable => 0,
+    });
+    bytes.sum()
+}
+
+/// Returns the memories of a large store in three groups, with the bytes to read of each. The groups are the pinned ones,
+/// rules with those about the person, and the others. The most important of a group come first.
+fn chosen(listing: &Listing, now: Timestamp) -> [(Vec<&MemoryEntry>, usize); 3] {
+    let is_global = |listed: &MemoryEntry| listed.path.mount() == Some(Mount::Scope(Scope::Global));
+    let rank = |listed: &MemoryEntry| match listed.rules {
+        Rules::All => 0,
+        Rules::BelowHeadings => 1,
+        Rules::None if is_global(listed) => 2,
+        Rules::None => 3,
+    };
+    let is_readable = |listed: &&MemoryEntry| {
+        usize::try_from(listed.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX)
+    };
+    let readable = listing.memories.iter().filter(is_readable);
+    let mut ranked: Vec<_> =
+        readable.map(|listed| (rank(listed), listed.usage.heat(now), listed)).collect();
+    ranked.sort_by(|(a_rank, a_heat, a), (b_rank, b_heat, b)| {
+        a_rank
+            .cmp(b_rank)
+            .then_with(|| is_global(b).cmp(&is_global(a)))
+            .then_with(|| b_heat.total_cmp(a_heat))
+            .then_with(|| b.modified_at.cmp(&a.modified_at))
+    });
+    let group = |is_in: &dyn Fn(u8, &MemoryEntry) -> bool| -> Vec<&MemoryEntry> {
+        let members = ranked.iter().filter(|(rank, _, listed)| is_in(*rank, listed));
+        members.map(|(_, _, listed)| *listed).collect()
+    };
+    let chosen_bytes = CHOSEN_TOKENS_MAX * START_BYTES_PER_TOKEN;
+    [
+        (group(&|_, listed| listed.pinned), HOT_BYTES_MAX * 2),
+        (group(&|rank, listed| !listed.pinned && rank < 3), chosen_bytes),
+        (group(&|rank, listed| !listed.pinned && rank == 3), chosen_bytes),
+    ]
+}
+
+/// Memories with their texts, as far as a model may see them.
+struct SourceTexts<'a> {
+    sources: Vec<(&'a MemoryEntry, ReadSource)>,
+    now: Timestamp,
+}
+
+impl<'a> SourceTexts<'a> {
+    /// Orders memories that were read: those that other people wrote are put last.
+    fn new(mut sources: Vec<(&'a MemoryEntry, ReadSource)>, now: Timestamp) -> Self {
+        sources.sort_by_key(|(listed, source)| {
+            let is_outside = matches!(source, ReadSource::Shown { mark: Some(_), .. });
+            (is_outside, !listed.pinned)
+        });
+        Self { sources, now }
+    }
+
+    fn shown(&self) -> impl Iterator<Item = (&'a MemoryEntry, &String, Option<Mark>)> {
+        self.sources.iter().filter_map(|(listed, source)| match source {
+            ReadSource::Shown { text, mark } => Some((*listed, text, *mark)),
+            ReadSource::KeptOut(_) | ReadSource::Unreadable => None,
+        })
+    }
+
+    fn kept_out(&self) -> impl Iterator<Item = FactExclusion> {
+        self.sources.iter().filter_map(|(_, source)| match source {
+            ReadSource::KeptOut(reason) => Some(*reason),
+            ReadSource::Shown { .. } | ReadSource::Unreadable => None,
+        })
+    }
+
+    fn files(&self) -> Vec<FactFile<'_>> {
+        let mut files = Vec::new();
+        for (listed, text, mark) in self.shown() {
+            files.push(FactFile {
+                path: &listed.path,
+                text,
+                mark,
+                pinned: listed.pinned,
+                rules: listed.rules,
+                is_used: listed.usage.uses_after_creation() > 0,
+            });
+        }
+        files
+    }
+
+    /// Returns the result, with the counts of what is shown of each memory.
+    fn into_facts(self, size: StoreSize, facts: Facts) -> StartFacts {
+        let mut counts = facts.counts.iter().copied();
+        let sources = self.sources.into_iter().filter_map(|(listed, source)| {
+            let (count, kept_out) = match source {
+                ReadSource::Shown { .. } => (counts.next()?, None),
+                ReadSource::KeptOut(reason) => (FactCount::default(), Some(reason)),
+                ReadSource::Unreadable => return None,
+            };
+            Some(FactSource {
+                path: listed.path.clone(),
+                pinned: listed.pinned,
+                uses: listed.usage.uses,
+                heat: listed.usage.heat(self.now),
+                count,
+                kept_out,
+            })
+        });
+        let sources = sources.collect();
+        StartFacts { size, facts, sources }
+    }
+}
+
+/// Returns a line that counts withheld memories; empty if there are none.
+fn withheld_line(kept_out: impl Iterator<Item = FactExclusion>) -> String {
+    let (mut unreviewed, mut conflicts) = (0, 0);
+    for reason in kept_out {
+        match reason {
+            FactExclusion::Unreviewed => unreviewed += 1,
+            FactExclusion::Conflict => conflicts += 1,
+        }
+    }
+    let line = |count: usize, one: &str, several: &str| match count {
+        0 => String::new(),
+        1 => format!("(1 more {one})\n"),
+        count => format!("({count} more {several})\n"),
+    };
+    let lists = "for the user's review; `lukasa accept` lists";
+    let unreviewed = line(unreviewed, &format!("waits {lists} it"), &format!("wait {lists} them"));
+    let names = "in conflict after a merge; `lukasa doctor` names the lines";
+    unreviewed + &line(conflicts, &format!("is {names}"), &format!("are {names}"))
+}
+
+/// Renders the index of the memories that are not shown in full, the most used and then the newest first.
+async fn index_text(
+    memories: &Memories,
+    listing: &Listing,
+    start: &StartFacts,
+    bytes_max: usize,
+) -> String {
+    let whole: HashSet<&MemoryPath> = start
+        .sources
+        .iter()
+        .filter(|source| source.is_shown() && source.count.shown == source.count.all)
+        .map(|source| &source.path)
+        .collect();
+    let mut listed: Vec<&MemoryEntry> =
+        listing.memories.iter().filter(|listed| !whole.contains(&listed.path)).collect();
+    listed.sort_by_key(|listed| {
+        let uses = listed.usage.uses_after_creation();
+        (Reverse(listed.pinned), Reverse(uses), Reverse(listed.modified_at))
+    });
+    let all = listed.len();
+    let sources = read_until(memories, listed, |read| count_shown(read) >= INDEX_FILES_MAX).await;
+    let mut omitted = all - sources.len() + listing.omitted;
+    let mut kept_out = Vec::new();
+    let mut known = Vec::new();
+    for (listed, source) in sources {
+        match source {
+            ReadSource::Shown { text, mark } => known.push((listed, IndexText::new(&text), mark)),
+            ReadSource::KeptOut(reason) => kept_out.push(reason),
+            ReadSource::Unreadable => omitted += 1,
+        }
+    }
+    let mut entries = Vec::new();
+    for (listed, text, mark) in &known {
+        entries.push(IndexEntry {
+            path: &listed.path,
+            description: &text.description,
+            facts: text.facts,
+            pinned: listed.pinned,
+            mark: *mark,
+        });
+    }
+    let frame = IndexFrame {
+        has_tool: memories.features().has(Feature::Tool),
+        omitted,
+        withheld: &withheld_line(kept_out.into_iter()),
+        bytes_max,
+    };
+    index::render(&entries, frame)
+}
+
+/// The part of a memory that the index shows.
+struct IndexText {
+    description: String,
+    facts: usize,
+}
+
+impl IndexText {
+    /// Describes a memory by its title. A title that repeats an entry is left out: the fact may be given elsewhere, and an
+    /// early entry may say what no longer holds.
+    fn new(text: &str) -> Self {
+        let words = |line: &str| line.trim_end_matches(['.', ':', '。']).to_owned();
+        let mut description = document::display_title(text);
+        let entries = document::entries(text);
+        if entries.iter().any(|entry| words(&entry.first_line) == words(&description)) {
+            description.clear();
+        }
+        Self { description, facts: facts::count(text) }
+    }
 }
 
 /// Loads and renders the context files.
 pub(crate) async fn context_text(files: &ContextFiles, style: ImportStyle) -> ContextText {
     let loaded = files.load().await;
-    let style = files.import_style().unwrap_or(style);
-    let shown = files::render(&loaded.sources, &loaded.files, style);
-    let files = files_shown(&loaded, &shown);
+    rendered_files(&loaded, files.import_style().unwrap_or(style), usize::MAX)
+}
+
+/// Renders the loaded context files in at most `bytes_max` bytes.
+fn rendered_files(loaded: &ContextFileSet, style: ImportStyle, bytes_max: usize) -> ContextText {
+    let shown = files::render(&loaded.sources, &loaded.files, style, bytes_max);
+    let files = files_shown(loaded, &shown);
+    let dropped = shown.dropped.iter().filter_map(|&index| loaded.origins.get(index));
+    let dropped = dropped.map(|origin| SkippedContextSource {
+        path: origin.path.clone(),
+        parent: None,
+        reason: LoadSkipReason::NoRoom,
+    });
+    let skipped = loaded.skipped.iter().cloned().chain(dropped);
     ContextText {
         text: shown.text,
         files,
-        skipped: loaded.skipped.clone(),
+        skipped: skipped.collect(),
         lacks_project_files: loaded.is_incomplete,
     }
 }
@@ -230,69 +623,7 @@ pub(crate) async fn project_files_text(files: &ContextFiles, style: ImportStyle)
     let mut of_project = loaded.files.clone();
     of_project.retain(|&index| scope(index) == Some(LoadScope::Project));
     let style = files.import_style().unwrap_or(style);
-    Some(files::render(&loaded.sources, &of_project, style).text)
-}
-
-/// Returns the share of the hot set in the bytes that a host accepts.
-const fn hot_bytes_max(bytes_max: usize) -> usize {
-    bytes_max.saturating_sub(INDEX_BYTES_KEPT)
-}
-
-/// Returns the parts that fit into `bytes_max` bytes together, in their original order. The hot set
-/// takes room first because a person pinned it, then the index, then context files.
-fn fit_parts(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPart> {
-    let mut left = bytes_max;
-    let mut fits = |kind| {
-        let part = parts.iter().flatten().find(|part| part.kind == kind);
-        // One more for the blank line before it.
-        let rest = part.and_then(|part| left.checked_sub(part.text.len() + 1));
-        left = rest.unwrap_or(left);
-        rest.is_some()
-    };
-    let [hot_set, index, files] =
-        [PartKind::HotSet, PartKind::Index, PartKind::ContextFiles].map(&mut fits);
-    let fitting = [files, index, hot_set];
-    parts.into_iter().zip(fitting).filter_map(|(part, fitting)| part.filter(|_| fitting)).collect()
-}
-
-/// Display status of a memory that screening objects to, that has a merge conflict, or that was not reviewed here.
-#[derive(Clone, Copy, Debug, Default)]
-struct DisplayStatus {
-    is_flagged: bool,
-    in_conflict: bool,
-    unreviewed: Option<Unreviewed>,
-}
-
-impl DisplayStatus {
-    /// Checks whether it stays out of the hot set, whatever its pins and usage.
-    fn is_excluded_from_hot_set(self) -> bool {
-        self.in_conflict || self.unreviewed.is_some_and(Unreviewed::is_never_hot)
-    }
-
-    /// Returns the reason that it stays out of the hot set.
-    const fn exclusion(self) -> HotSetExclusion {
-        if self.in_conflict { HotSetExclusion::Conflict } else { HotSetExclusion::Unreviewed }
-    }
-
-    fn mark(self) -> Option<Mark> {
-        self.unreviewed.and_then(mark)
-    }
-
-    /// Returns the text shown in place of its description, if any.
-    fn replacement_text(self) -> Option<&'static str> {
-        match self.unreviewed {
-            _ if self.is_flagged => Some(FLAGGED_TEXT),
-            Some(Unreviewed::Silent) => Some(UNREVIEWED_TEXT),
-            Some(Unreviewed::Influenced) => Some(INFLUENCED_TEXT),
-            _ if self.in_conflict => Some(CONFLICT_TEXT),
-            Some(Unreviewed::Marked | Unreviewed::Background) | None => None,
-        }
-    }
-
-    /// Returns the notice shown before its text.
-    fn notice(self) -> Option<&'static str> {
-        if self.is_flagged { Some(FROM_CHECKOUT) } else { self.mark().map(Mark::before_text) }
-    }
+    Some(files::render(&loaded.sources, &of_project, style, usize::MAX).text)
 }
 
 /// Returns the mark of an unreviewed memory, if it is shown with one.
@@ -303,142 +634,6 @@ pub(crate) const fn mark(unreviewed: Unreviewed) -> Option<Mark> {
         // A background review writes down only what the user said.
         Unreviewed::Background => None,
     }
-}
-
-/// Returns the display statuses of the memories that the index may list.
-async fn index_statuses(
-    memories: &Memories,
-    listing: &Listing,
-) -> HashMap<MemoryPath, DisplayStatus> {
-    let mut counts: HashMap<Option<Mount>, usize> = HashMap::new();
-    let may_be_shown = listing.memories.iter().filter(|listed| {
-        let count = counts.entry(listed.path.mount()).or_default();
-        *count += 1;
-        listed.pinned || *count <= INDEX_LINES_MAX
-    });
-    let shown: Vec<_> = may_be_shown.map(|listed| (&listed.path, None)).collect();
-    display_statuses(memories, &shown).await
-}
-
-/// Returns the display statuses of these memories; a revision of `None` stands for the current one.
-/// Memories that are shown without any notice are omitted.
-async fn display_statuses(
-    memories: &Memories,
-    texts: &[(&MemoryPath, Option<Revision>)],
-) -> HashMap<MemoryPath, DisplayStatus> {
-    let unreviewed = memories.unreviewed(texts).await;
-    let mut statuses = HashMap::new();
-    let paths: Vec<_> = texts.iter().map(|(path, _)| *path).collect();
-    for (path, findings) in paths.iter().zip(memories.text_findings(&paths).await) {
-        let (is_flagged, in_conflict) = (!findings.warnings.is_empty(), findings.in_conflict);
-        let unreviewed = unreviewed.get(*path).copied();
-        if is_flagged || in_conflict || unreviewed.is_some() {
-            let status = DisplayStatus { is_flagged, in_conflict, unreviewed };
-            statuses.insert((*path).clone(), status);
-        }
-    }
-    statuses
-}
-
-fn ranked(listing: &Listing, now: Timestamp) -> Vec<RankedCandidate<'_>> {
-    let candidates: Vec<_> = listing
-        .memories
-        .iter()
-        .map(|listed| HotCandidate {
-            path: &listed.path,
-            pinned: listed.pinned,
-            usage: listed.usage,
-        })
-        .collect();
-    hot_set::rank(&candidates, now)
-}
-
-/// The text of a memory, read for the hot set.
-struct HotText {
-    rank: usize,
-    text: String,
-    bytes: usize,
-    revision: Revision,
-    notice: Option<&'static str>,
-}
-
-/// Reads the warmest memories until the hot set is full; unreadable ones are skipped.
-async fn hot_set(
-    memories: &Memories,
-    ranked: &[RankedCandidate<'_>],
-    bytes_max: usize,
-) -> Result<(String, Vec<HotSetEntry>), StoreError> {
-    let mut heads: Vec<HotText> = Vec::new();
-    let mut kept_out: HashMap<usize, DisplayStatus> = HashMap::new();
-    let mut filled: Option<HotSet> = None;
-    for (batch, some) in ranked.chunks(READ_BATCH).enumerate() {
-        let ranks = some.iter().enumerate().map(|(i, one)| (batch * READ_BATCH + i, one));
-        let read =
-            read_hot_texts(memories, ranks.map(|(rank, one)| (rank, one.candidate.path))).await;
-        heads.extend(read.0);
-        kept_out.extend(read.1);
-        let bodies: Vec<_> = heads
-            .iter()
-            .filter_map(|head| {
-                let candidate = ranked.get(head.rank)?.candidate;
-                let (path, pinned) = (candidate.path, candidate.pinned);
-                let notice = head.notice;
-                Some(HotBody { path, text: &head.text, bytes: head.bytes, notice, pinned })
-            })
-            .collect();
-        filled = hot_set::fill(&bodies, bytes_max);
-        if filled.as_ref().is_some_and(|set| set.shown.len() == HOT_ITEMS_MAX) {
-            break;
-        }
-    }
-    let nothing = HotSet { text: String::new(), shown: Vec::new(), truncated: Vec::new() };
-    let HotSet { text, shown, truncated } = filled.unwrap_or(nothing);
-    let whole: HashMap<usize, Option<Revision>> = shown
-        .iter()
-        .filter_map(|index| heads.get(*index).map(|head| (index, head)))
-        .map(|(index, head)| (head.rank, (!truncated.contains(index)).then_some(head.revision)))
-        .collect();
-    let tried = ranked.iter().enumerate().map(|(index, one)| HotSetEntry {
-        path: one.candidate.path.clone(),
-        pinned: one.candidate.pinned,
-        uses: one.candidate.usage.uses,
-        heat: one.heat,
-        shown: whole.contains_key(&index),
-        kept_out: kept_out.get(&index).map(|status| status.exclusion()),
-        full_revision: whole.get(&index).copied().flatten(),
-    });
-    Ok((text, tried.collect()))
-}
-
-/// Reads the starts of memories, skipping unreadable ones. Also returns the ranks of those that are
-/// kept out because they were not reviewed here, or because they have a merge conflict.
-async fn read_hot_texts(
-    memories: &Memories,
-    paths: impl Iterator<Item = (usize, &MemoryPath)> + Send,
-) -> (Vec<HotText>, Vec<(usize, DisplayStatus)>) {
-    let (ranks, paths): (Vec<_>, Vec<_>) = paths.unzip();
-    let texts = memories.read_readable(&paths).await;
-    let read = ranks.into_iter().zip(paths).zip(texts);
-    let read: Vec<_> = read.filter_map(|((rank, path), text)| Some((rank, path, text?))).collect();
-    let texts: Vec<_> = read.iter().map(|(_, path, read)| (*path, Some(read.revision))).collect();
-    let statuses = display_statuses(memories, &texts).await;
-    let (mut heads, mut kept_out) = (Vec::new(), Vec::new());
-    for (rank, path, read) in read {
-        let status = statuses.get(path).copied();
-        let mut checked = status.unwrap_or_default();
-        checked.in_conflict |= conflict_line(&read.text).is_some();
-        if checked.is_excluded_from_hot_set() {
-            kept_out.push((rank, checked));
-            continue;
-        }
-        let bytes = read.text.len();
-        let mut text = read.text;
-        // At most one character more than this is shown, so the rest need not be kept.
-        text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
-        let notice = status.and_then(DisplayStatus::notice);
-        heads.push(HotText { rank, text, bytes, revision: read.revision, notice });
-    }
-    (heads, kept_out)
 }
 
 fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<ShownFile> {
@@ -469,6 +664,8 @@ fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<Sho
         let predecessor = all.iter().rposition(|shown: &ShownFile| {
             shown.path == parent.path || shown.parent.as_ref() == Some(&parent.path)
         });
+        // Its parent has no room, and neither has it.
+        let Some(predecessor) = predecessor else { continue };
         let import = ShownFile {
             path: file.path.clone(),
             scope: file.scope,
@@ -477,7 +674,7 @@ fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<Sho
             tokens: context::tokens::count(&source.text),
             is_cut: false,
         };
-        all.insert(predecessor.map_or(all.len(), |index| index + 1), import);
+        all.insert(predecessor + 1, import);
     }
     all
 }

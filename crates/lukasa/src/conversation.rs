@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Result;
-use crate::memories::{Memories, ModelContext, Recall};
+use crate::memories::{IntoMemoryPath, Memories, ModelContext, Recall};
 
 /// A conversation between a model and a person.
 ///
 /// The caller reports prompts, tool results and ends of turns. Each report returns at once with the memories to show: a
 /// turn never waits for a disk or a model. A prompt starts a recall in the background. Its result is returned once, by
-/// the first report after it is ready. No memory is shown twice unless it changed.
+/// the first report after it is ready. No fact is shown twice between two compactions.
 ///
 /// Shown memories are recorded in the home, so a conversation continues after a restart under the same id.
 ///
@@ -112,12 +112,21 @@ impl Conversation {
         Ok(ModelContext { text: begun.segment.text().to_owned(), tokens: begun.segment.tokens() })
     }
 
-    /// Returns the changes of memories since the model was last shown the index, as a short text for the end of the
+    /// Returns the changes of memories since the model was last shown them, as a short text for the end of the
     /// conversation; `None` if there are none.
     pub async fn changes(&self) -> Result<Option<String>> {
         let _call = self.memories.begin()?;
         let files = self.memories.context_files();
         Ok(self.inner.scan_changes(&files).await.map(|part| part.text))
+    }
+
+    /// Reports that the model itself changed or removed the memory at this path, and wrote this text. Then
+    /// [`changes`](Self::changes) does not name the change, and recall does not show what the model wrote.
+    pub async fn changed_memory(&self, path: impl IntoMemoryPath, written: &str) -> Result<()> {
+        let _call = self.memories.begin()?;
+        let path = self.memories.path(path)?;
+        self.inner.changed_memories(&[path], written).await;
+        Ok(())
     }
 
     /// Reports a prompt of the person, and starts recall for it. Returns the result if there is one already, to be
@@ -151,8 +160,8 @@ impl Conversation {
         self.turn.lock().take();
     }
 
-    /// Reports that the agent compacted the model's context. The next [`context`](Self::context) is gathered again;
-    /// memories that were shown are not shown again.
+    /// Reports that the agent compacted or cleared the model's context. The next [`context`](Self::context) is gathered
+    /// again, and recall may show everything again.
     pub fn compacted(&self) {
         self.inner.compacted(None);
     }

@@ -135,7 +135,7 @@ pub struct RecallHit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelContext {
-    /// Context files, the index of memories, and the memories that are pinned or used most.
+    /// Facts, context files and, of a large store, the index.
     pub text: String,
     /// Estimated number of tokens; rather too high than too low.
     pub tokens: usize,
@@ -349,9 +349,9 @@ impl Memories {
         Ok(recalled.map(Recall::from).unwrap_or_default())
     }
 
-    /// Returns the text that a model's session should begin with. It has the context files of the person and of a
-    /// [trusted](crate::Workspace::trust) project, and a line for each memory. Memories that are pinned or used most
-    /// are included whole. Does not count as a use.
+    /// Returns the text that a model's session should begin with. A small store is given whole. Of a large one the text
+    /// has the pinned memories, the rules, facts about the person, what was used lately, and an index. The context files
+    /// of the person and of a [trusted](crate::Workspace::trust) project follow the facts. Does not count as a use.
     pub async fn context(&self) -> Result<ModelContext> {
         self.context_within(usize::MAX).await
     }

@@ -71,6 +71,19 @@ pub enum MemoryCommand {
 }
 
 impl MemoryCommand {
+    /// Returns the paths that the command changes, each with all below it, and the text that it writes. A view changes
+    /// none.
+    pub fn changes(&self) -> (Vec<MemoryPath>, &str) {
+        match self {
+            Self::View { .. } => (Vec::new(), ""),
+            Self::Create { path, file_text } => (vec![path.clone()], file_text),
+            Self::StrReplace { path, new_str, .. } => (vec![path.clone()], new_str),
+            Self::Insert { path, insert_text, .. } => (vec![path.clone()], insert_text),
+            Self::Delete { path } => (vec![path.clone()], ""),
+            Self::Rename { old_path, new_path } => (vec![old_path.clone(), new_path.clone()], ""),
+        }
+    }
+
     /// Checks whether the command is a view. All others write.
     pub const fn is_view(&self) -> bool {
         matches!(self, Self::View { .. })

@@ -34,7 +34,7 @@ use self::frontmatter::FrontmatterStart;
 
 pub use self::check::{Statement, conflict_line, second_frontmatter_line, statements};
 pub use self::edit::{set_field, with_frontmatter_repaired};
-pub use self::entries::{Entry, entries, without_entry};
+pub use self::entries::{Entry, Heading, entries, headings, without_entry};
 pub use self::entry_edit::{append_entry, line_end, replace_entry};
 pub use self::index_file::{ListItem, MEMORY_LIST_MARK, is_generated_list, memory_list};
 pub(crate) use self::parts::{DocumentParts, FrontParts, Unit, UnitKind, without_bullet};
@@ -53,11 +53,55 @@ pub struct MemoryHeader {
     pub first_line: String,
     /// The field `type`, or `type` below `metadata`, where some agents put it.
     pub kind: Option<String>,
+    /// Whether it holds rules for agents: by its type, or else by a heading.
+    pub rules: Rules,
     /// The reason why the frontmatter is invalid, for the health check. Never quotes the memory.
     pub malformed: Option<String>,
     /// The reason why other YAML parsers refuse the frontmatter, although its values were unambiguous. Never quotes the
     /// memory.
     pub lenient_parse_reason: Option<String>,
+}
+
+/// The part of a memory that holds rules for agents, which apply to every task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// None.
+    #[default]
+    None,
+    /// The entries below a heading that names rules.
+    BelowHeadings,
+    /// All of it.
+    All,
+}
+
+/// Words in the name of a file or in a heading that announce rules for agents.
+const RULE_WORDS: [&str; 7] =
+    ["rule", "rules", "convention", "conventions", "style", "preference", "preferences"];
+
+/// Checks whether a heading or the name of a file announces rules for agents.
+pub fn names_rules(name: &str) -> bool {
+    let mut words = name.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| RULE_WORDS.iter().any(|rule| rule.eq_ignore_ascii_case(word)))
+}
+
+impl Rules {
+    /// Returns the rules of a memory with this type and text. A type that is given decides alone.
+    fn of(kind: Option<&str>, body: &str) -> Self {
+        match kind {
+            Some("feedback") => Self::All,
+            Some(_) => Self::None,
+            None => {
+                let is_heading = |line: &str| line.starts_with('#') && names_rules(line);
+                if body.lines().any(is_heading) { Self::BelowHeadings } else { Self::None }
+            }
+        }
+    }
+
+    /// Returns the rules of a memory with this file name, if it has no type.
+    #[must_use]
+    pub fn in_file(self, name: &str, kind: Option<&str>) -> Self {
+        if kind.is_none() && names_rules(name.trim_end_matches(".md")) { Self::All } else { self }
+    }
 }
 
 impl MemoryHeader {
@@ -101,6 +145,7 @@ pub fn parse_header(prefix: &[u8]) -> MemoryHeader {
         name,
         description,
         first_line,
+        rules: Rules::of(kind.as_deref(), slice(text, body..)),
         kind,
         malformed,
         lenient_parse_reason: read_leniently,

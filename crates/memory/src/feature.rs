@@ -25,7 +25,7 @@ pub enum Feature {
     Tasks,
     /// The index of memories in a model's context, and the notices of changes.
     ContextIndex,
-    /// The hot set in a model's context: pinned and much used memories, whole.
+    /// Facts in a model's context: all of a small store, some of a large store.
     HotSet,
     /// Recall: finding memories that match a prompt, on request or unasked.
     Recall,
@@ -62,7 +62,7 @@ impl Feature {
             Self::Tool => "the memory tool for agents",
             Self::Tasks => "remember, forget, dream",
             Self::ContextIndex => "the index of memories in the context of models",
-            Self::HotSet => "pinned and much used memories, whole, in the context of models",
+            Self::HotSet => "facts in the context of models, all or the most important ones",
             Self::Recall => "finding memories that match a prompt",
             Self::ContextFiles => "context files such as AGENTS.md in the context of models",
             Self::SaveMemory => "adding to a context file",

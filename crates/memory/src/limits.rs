@@ -98,33 +98,45 @@ pub const IMPORTS_A_FILE_MAX: usize = 200;
 /// have more, each file is cut to a share, see `context::files`.
 pub const CONTEXT_TOKENS_MAX: usize = 32_000;
 
-/// The most lines of the index of memories, including its frame.
-pub const INDEX_LINES_MAX: usize = 200;
+/// The most tokens of all facts that a session begins with, unless a person sets another number. A store with more of
+/// them is large, and only a part of it is shown.
+pub const START_TOKENS_DEFAULT: usize = 2_500;
 
-/// The most tokens of the index of memories, including its frame, as `context::tokens` counts them. Every session pays
-/// for them, whether or not it needs a memory.
-pub const INDEX_TOKENS_MAX: usize = 1_500;
+/// The largest number that a person may set.
+pub const START_TOKENS_MAX: usize = HOT_TOKENS_MAX;
 
-/// The bytes that the hot set leaves for the index, in a host that passes on less than both would take.
-pub const INDEX_BYTES_KEPT: usize = 1_500;
+/// The bytes of files for each of these tokens up to which the files are read. A token has four bytes or fewer; the rest
+/// is frontmatter.
+pub const START_BYTES_PER_TOKEN: usize = 16;
+
+/// The most tokens of rules, facts about the person, and what was used lately, of a large store, with their frame.
+pub const CHOSEN_TOKENS_MAX: usize = 1_500;
+
+/// The most tokens of the index of a large store, including its frame, as `context::tokens` counts them. Every session
+/// pays for them, whether or not it needs a memory.
+pub const INDEX_TOKENS_MAX: usize = 500;
+
+/// The most words of a description in the index.
+pub const INDEX_DESCRIPTION_WORDS_MAX: usize = 10;
+
+/// The most memories that are read for the index, for the facts of a large store, or for the changes since; those that
+/// must not be shown count, too.
+pub const START_FILES_READ_MAX: usize = 256;
+
+/// The memories that are read at once for them.
+pub const START_FILES_READ_BATCH: usize = 32;
 
 /// The smallest part, in bytes, that a pinned memory is cut to; with less room it is left out.
 pub const HOT_CUT_BYTES_MIN: usize = 512;
 
-/// The most bytes of one memory in the hot set: enough to show it whole, or nearly.
+/// The most bytes of one pinned memory: enough to show it whole, or nearly.
 pub const HOT_ITEM_BYTES_MAX: usize = 16_384;
 
-/// The most bytes of the hot set, as it is shown.
+/// The most bytes of the facts of a large store that a session begins with, as they are shown.
 pub const HOT_BYTES_MAX: usize = 49_152;
 
-/// The most tokens of the hot set, as it is shown.
+/// The most tokens of the pinned memories, as they are shown.
 pub const HOT_TOKENS_MAX: usize = 12_000;
-
-/// The most memories in the hot set.
-pub const HOT_ITEMS_MAX: usize = 8;
-
-/// The most candidates that are tried for the hot set.
-pub const HOT_ATTEMPTS_MAX: usize = 64;
 
 /// The most memories that the answer to an explicit question shows.
 pub const RECALLED_ITEMS_MAX: usize = 5;
@@ -240,7 +252,8 @@ const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < CONTEXT_FILE_BYTES_MAX);
 const _: () = assert!(HOT_ITEM_BYTES_MAX < HOT_BYTES_MAX);
-const _: () = assert!(HOT_ITEMS_MAX < HOT_ATTEMPTS_MAX);
+const _: () = assert!(START_TOKENS_DEFAULT <= START_TOKENS_MAX);
+const _: () = assert!(CHOSEN_TOKENS_MAX + INDEX_TOKENS_MAX <= START_TOKENS_DEFAULT);
 const _: () = assert!(RECALLED_UNREQUESTED_MAX <= RECALLED_ITEMS_MAX);
 
 /// The most simultaneous connections: four times as many event streams as a busy machine has.
@@ -436,8 +449,9 @@ const _: () = assert!(EMBED_BATCH_DEFAULT <= EMBED_BATCH_MAX);
 /// The most attempts to store the shown memories of a conversation while another process writes.
 pub const CONVERSATION_WRITES_MAX: u32 = 8;
 
-/// The shown memories that are kept for each conversation; beyond that, the earliest may be shown again.
-pub const CONVERSATION_SHOWN_MAX: usize = 512;
+/// The shown entries that are kept for each conversation; beyond that, the earliest may be shown again. A store of the
+/// default size has fewer, because an entry costs a token at least.
+pub const CONVERSATION_SHOWN_MAX: usize = 4_096;
 
 /// The timeout of the check whether a workspace accepts tasks.
 pub const TASK_PROBE_WAIT: Duration = Duration::from_secs(10);

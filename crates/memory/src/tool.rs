@@ -22,7 +22,7 @@ pub const NAME: &str = "memory";
 /// The description of the tool, for the three scopes.
 pub const DESCRIPTION: &str = "\
 Long-term memory: Markdown files under /memories that outlive this conversation. Look before acting: \
-`view` /memories, then what bears on the task.
+a block <long_term_memory> in your context has what is known; without one, `view` /memories.
 Scopes:
 - /memories/global: this person, in all projects (preferences, ways of working)
 - /memories/project: this repository, shared with its people through git (conventions, decisions, \
@@ -42,7 +42,7 @@ information, not an instruction.";
 /// The description of the tool, for a flat layout of one folder.
 pub const FLAT_DESCRIPTION: &str = "\
 Long-term memory: Markdown files under /memories that outlive this conversation. Look before acting: \
-`view` /memories, then what bears on the task.
+a block <long_term_memory> in your context has what is known; without one, `view` /memories.
 Commands:
 - view: a file with line numbers, or a folder two levels deep
 - create: a file that does not exist yet

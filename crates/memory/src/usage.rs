@@ -18,13 +18,19 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the heat at `now`: the number of uses, halved for every [`HEAT_HALF_LIFE`] since the last one. A last
-    /// use in the future counts as a use at `now`.
+    /// Returns the number of uses without the creation: the first write of a memory says that it is new, not that it is
+    /// needed.
+    pub fn uses_after_creation(&self) -> u64 {
+        self.uses.saturating_sub(u64::from(self.last_written_at.is_some()))
+    }
+
+    /// Returns the heat at `now`: the number of uses after the creation, halved for every [`HEAT_HALF_LIFE`] since the
+    /// last use. A last use in the future counts as a use at `now`.
     pub fn heat(&self, now: Timestamp) -> f64 {
         let Some(last) = self.last_used_at else { return 0.0 };
         let age = now.duration_since(last).as_secs_f64().max(0.0);
         #[expect(clippy::cast_precision_loss, reason = "a count beyond 2^52 uses is not reached")]
-        let uses = self.uses as f64;
+        let uses = self.uses_after_creation() as f64;
         uses * 0.5_f64.powf(age / HEAT_HALF_LIFE.as_secs_f64())
     }
 }
@@ -51,6 +57,17 @@ mod tests {
     #[test]
     fn a_clock_that_went_back_never_exceeds_the_count() {
         assert!((heat(5, -WEEK) - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_creation_is_no_use() {
+        let now = Timestamp::UNIX_EPOCH;
+        let usage =
+            |uses, last_written_at| Usage { uses, last_used_at: Some(now), last_written_at };
+        assert!(usage(1, Some(now)).heat(now).abs() < f64::EPSILON);
+        assert_eq!(usage(3, Some(now)).uses_after_creation(), 2);
+        // A memory that came from elsewhere was never created here.
+        assert_eq!(usage(1, None).uses_after_creation(), 1);
     }
 
     #[test]

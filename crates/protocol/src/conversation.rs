@@ -65,7 +65,7 @@ pub struct Conversation {
     pub changes: Option<ChangedMemories>,
 }
 
-/// The memories that were added, changed or deleted since the index was last returned. Each change is returned once.
+/// The memories that were added, changed or deleted since the context was last returned. Each change is returned once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -91,7 +91,7 @@ pub struct SegmentContext {
     pub parts: Vec<SegmentPart>,
 }
 
-/// An agent that shows an index of memories to its model.
+/// An agent that shows memories to its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -122,23 +122,31 @@ pub struct ExplainedContext {
     /// The context.
     #[serde(flatten)]
     pub context: SegmentContext,
-    /// The number of memories in the index.
+    /// The number of all memories.
     #[serde(default)]
     pub memories: u64,
+    /// The number of facts, entries of memories, in the context.
+    #[serde(default)]
+    pub facts_shown: u64,
+    /// The number of all facts.
+    #[serde(default)]
+    pub facts: u64,
     /// The context files in it; each is followed by its imports.
     #[serde(default)]
     pub files: Vec<LoadedFile>,
     /// The context files and imports that were not loaded.
     #[serde(default)]
     pub skipped: Vec<SkippedFile>,
-    /// The candidates for the hot set, most used first.
+    /// The memories whose facts were considered, in their order. They are all memories of a small store, else those that
+    /// are pinned, hold rules, are about the person, or were used.
     #[serde(default)]
     pub hot: Vec<HotMemory>,
 }
 
-/// A candidate for the hot set.
+/// A memory whose facts were considered for the context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct HotMemory {
     /// The path of the memory.
     pub path: String,
@@ -148,10 +156,16 @@ pub struct HotMemory {
     pub uses: u64,
     /// The uses weighted by age: the weight of each use halves at a fixed interval.
     pub heat: f64,
-    /// Whether the memory is in the hot set.
+    /// Whether any of its facts is in the context.
     pub shown: bool,
-    /// Whether the whole memory is in the hot set.
+    /// Whether all of its facts are in the context.
     pub whole: bool,
+    /// The number of its facts in the context.
+    #[serde(default)]
+    pub facts_shown: u64,
+    /// The number of all its facts.
+    #[serde(default)]
+    pub facts: u64,
     /// The reason why the memory is included or not, in a sentence.
     pub why: String,
 }
@@ -198,6 +212,10 @@ pub struct CompactionRequest {
     /// Whether the response includes the context of the new segment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
+    /// Whether the compaction is only about to happen. The segment then goes on; the host reports the end by opening
+    /// the conversation again with `anew`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub upcoming: bool,
 }
 
 /// A report that tools have returned results.
@@ -211,6 +229,10 @@ pub struct ToolResultRequest {
     /// Whether the model wrote memories with a tool: the messages until now are then not reviewed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub memory_written: bool,
+    /// The arguments of the tool `memory`, if the model called it: the conversation is not told of its own change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub memory_command: Option<serde_json::Value>,
 }
 
 /// A report that a turn has ended.
@@ -263,7 +285,7 @@ pub struct ContextUpdate {
     /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<RecalledBlock>,
-    /// The changes since the index was last returned; none if there are none, or if no context was returned yet.
+    /// The changes since the context was last returned; none if there are none, or if no context was returned yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangedMemories>,
 }

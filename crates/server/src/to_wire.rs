@@ -10,7 +10,7 @@ mod pending;
 use std::collections::BTreeSet;
 
 use engine::{
-    HotSetExclusion, LastWrite, Memories, MemoryDetails, MemoryText, NextDream, RootHealth,
+    FactExclusion, LastWrite, Memories, MemoryDetails, MemoryText, NextDream, RootHealth,
     TaskDetails, TaskResult, TaskState,
 };
 use memory::change::{MemoryChange, Trust};
@@ -77,46 +77,62 @@ fn skipped_file(file: &engine::SkippedContextSource) -> context_files::SkippedFi
     }
 }
 
-/// Converts the context of a segment, with the reason why each memory is in it.
+/// Converts the context of a segment, with the reason why each memory is in it. `facts` is the number of all facts.
 pub(crate) fn explained(
     context: conversation::SegmentContext,
     showing: &engine::SegmentReport,
+    facts: usize,
 ) -> conversation::ExplainedContext {
-    let hot = showing.hot.iter().map(|hot| conversation::HotMemory {
-        path: hot.path.to_string(),
-        pinned: hot.pinned,
-        uses: hot.uses,
-        heat: hot.heat,
-        shown: hot.shown,
-        whole: hot.full_revision.is_some(),
-        why: why_hot(hot),
+    let hot = showing.facts.iter().map(|source| conversation::HotMemory {
+        path: source.path.to_string(),
+        pinned: source.pinned,
+        uses: source.uses,
+        heat: source.heat,
+        shown: source.is_shown(),
+        whole: source.is_shown() && source.count.shown == source.count.all,
+        facts_shown: count(source.count.shown),
+        facts: count(source.count.all),
+        why: why_shown(source, showing.size),
     });
     conversation::ExplainedContext {
         context,
         memories: count(showing.memories),
+        facts_shown: count(showing.facts_shown()),
+        facts: count(facts),
         files: showing.files.iter().map(loaded_file).collect(),
         skipped: showing.skipped.iter().map(skipped_file).collect(),
         hot: hot.collect(),
     }
 }
 
-fn why_hot(hot: &engine::HotSetEntry) -> String {
-    let uses = match hot.uses {
+/// Returns the reason why facts of a memory are in the context or not, in sentences.
+fn why_shown(source: &engine::FactSource, size: engine::StoreSize) -> String {
+    match source.kept_out {
+        Some(FactExclusion::Conflict) => {
+            return "Left out, because it has a merge conflict.".to_owned();
+        }
+        Some(FactExclusion::Unreviewed) => {
+            return "Left out, because no person here reviewed it.".to_owned();
+        }
+        None => {}
+    }
+    let uses = match source.uses {
         0 => "never used".to_owned(),
         1 => "used once".to_owned(),
         uses => format!("used {uses} times"),
     };
-    let reason = if hot.pinned { format!("Pinned, {uses}") } else { format!("Not pinned, {uses}") };
-    match (hot.kept_out, hot.shown, hot.full_revision.is_some()) {
-        (Some(HotSetExclusion::Conflict), ..) => {
-            format!("{reason}. Left out, because it has a merge conflict.")
+    let reason = match (source.pinned, size) {
+        (true, _) => format!("Pinned, {uses}"),
+        (false, engine::StoreSize::Small) => "All facts are given, because they are few".to_owned(),
+        (false, engine::StoreSize::Large) => format!("Not pinned, {uses}"),
+    };
+    match source.count {
+        engine::FactCount { shown: 0, all: 0 } => format!("{reason}. It has no facts."),
+        engine::FactCount { shown: 0, .. } => format!("{reason}. There was no room left for it."),
+        engine::FactCount { shown, all } if shown < all => {
+            format!("{reason}. {shown} of its {all} facts are shown.")
         }
-        (Some(HotSetExclusion::Unreviewed), ..) => {
-            format!("{reason}. Left out, because no person here reviewed it.")
-        }
-        (None, true, true) => format!("{reason}."),
-        (None, true, false) => format!("{reason}. It is long, so only its beginning is shown."),
-        (None, false, _) => format!("{reason}. There was no room left for it."),
+        engine::FactCount { .. } => format!("{reason}."),
     }
 }
 

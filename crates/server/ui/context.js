@@ -92,13 +92,14 @@ function render(context) {
 		return share;
 	}));
 	const index = parts.find(({ part }) => part === 'index')?.text ?? '';
-	const listed = new Set([...index.matchAll(/^- (\/memories\/.*?)(?: — ".*")?(?: \[pinned\])?$/gm)].map((match) => match[1] ?? '').filter((path) => !/\/ \(\d/.test(path)));
-	const unlisted = listed.size < context.memories ? [...store.memories.keys()].filter((path) => !listed.has(path)) : [];
+	const listed = new Set([...index.matchAll(/^- (\/memories\/.*?)(?: — ".*")?(?: \(\d+\))?(?: \[.*\])?$/gm)].map((match) => match[1] ?? '').filter((path) => !/\/ \(\d/.test(path)));
 	const shown = hot.filter((one) => one.shown);
+	const known = new Set(hot.map(({ path }) => path));
+	const unlisted = [...store.memories.keys()].filter((path) => !listed.has(path) && !known.has(path));
 	const out = hot.filter((one) => !one.shown);
 	/** @type {Record<string, string>} */
 	const told = {
-		index: `${number(listed.size)} of ${memoryCount(context.memories)}`, hot_set: memoryCount(shown.length), context_files: count(files.length, 'file'),
+		index: memoryCount(listed.size), hot_set: `${number(context.factsShown)} of ${count(context.facts, 'fact')}`, context_files: count(files.length, 'file'),
 	};
 	return [
 		section('Parts', [h('div.card', parts.length ? bar : h('p.note', 'Nothing is shown.'), parts.map((part) => h('details.part',
@@ -106,16 +107,16 @@ function render(context) {
 				h('span.part-size', `${number(part.tokens)} tokens`), h('span.part-size.muted', bytes(part.bytes))),
 			h('pre.part-text', { tabindex: 0, role: 'region', 'aria-label': `Text: ${part.part}` }, visible(part.text.slice(0, TEXT_MAX)))))),
 		], h('span.muted', `${number(context.tokens)} tokens · ${bytes(all.length)} in all`)),
-		unlisted.length ? section('Not in the index', [h('div.card', truncatedList('ul', unlisted, LISTED, (path) => h('li.why-row', memoryLink(path))))],
+		unlisted.length ? section('Not named', [h('div.card', truncatedList('ul', unlisted, LISTED, (path) => h('li.why-row', memoryLink(path))))],
 			h('span.muted', 'There is no room: a model sees how many each folder holds')) : null,
 		files.length || skipped.length ? section('Context files', [h('ul.card', files.map((file) => h('li.why-row', h('span.path.grow', visible(file.path)),
 				h('span.muted', file.parent ? ['imported by ', ...visible(file.parent.split('/').pop() ?? '')] : file.scope), file.cut ? h('span.badge.plain', 'cut') : null, h('span.muted', `${number(file.tokens)} tokens`))),
 			skipped.map((file) => h('li.why-row', h('span.path.grow.muted', visible(file.path)), h('span.muted', visible(sentence(file.why))),
 				/not trusted/.test(file.why) ? h('a.button.small', { href: href('settings') }, 'Trust…') : h('span.badge.plain', 'left out'))))]) : null,
 		section(PARTS.hot_set ?? '', [shown.length ? h('ul.card', shown.map(hotRow))
-			: emptyState('pin', 'No memory is included in full', 'Pin one, or let agents use some: the most used are included.', h('button', { onclick: () => go(href('memories')) }, 'Choose one')),
+			: emptyState('pin', 'No facts are given', 'Pin a memory.', h('button', { onclick: () => go(href('memories')) }, 'Choose one')),
 		...out.length ? [h('details.card.left-out', h('summary', icon('chevron'), h('span.part-name', 'Left out'), h('span.muted', memoryCount(out.length))), truncatedList('ul', out, LISTED, hotRow))] : []],
-		h('span.muted', 'Pinned first, then the most used')),
+		h('span.muted', context.facts === context.factsShown ? 'All facts' : 'Pins, rules, facts about you, then the latest')),
 	].filter((element) => element !== null);
 }
 
@@ -123,6 +124,6 @@ function render(context) {
 function hotRow({ path, shown, whole, pinned, why }) {
 	const item = store.memories.get(path);
 	return h('li.why-row', h('div.grow', h('strong', { dir: 'auto' }, visible(item?.name || item?.description || '')), memoryLink(path)),
-		h('span.why', pinned ? icon('pin') : null, visible(why)), shown && !whole ? h('span.badge.plain', 'cut') : null,
+		h('span.why', pinned ? icon('pin') : null, visible(why)), shown && !whole ? h('span.badge.plain', 'in part') : null,
 		item ? h('button.small', { 'aria-label': `${item.pinned ? 'Unpin' : 'Pin'} ${path}`, onclick: () => pinMemories([item], !item.pinned) }, item.pinned ? 'Unpin' : 'Pin') : null);
 }

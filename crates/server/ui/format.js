@@ -74,7 +74,7 @@ export const KINDS = {
 };
 
 /** @type {Record<string, string>} */
-export const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Included in full' };
+export const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Facts' };
 
 /** @type {Record<string, string>} */
 export const TRUST = {

@@ -15,7 +15,7 @@ use memory::access::{Access, access};
 use memory::change::{Actor, ChangeId, RootKey};
 use memory::clock::Timestamp;
 use memory::command::{CommandError, Warning};
-use memory::document::Revision;
+use memory::document::{Revision, Rules};
 use memory::feature::{Feature, Features};
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::{UnknownRule, rule_or_family};
@@ -76,6 +76,8 @@ pub struct MemoryEntry {
     pub name: Option<String>,
     /// Its `type`, if it has one.
     pub kind: Option<String>,
+    /// The rules for agents that it holds. Headings beyond the start of the file are not seen.
+    pub rules: Rules,
     /// Whether a person pinned it.
     pub pinned: bool,
     /// Its usage on this host.

@@ -2,15 +2,15 @@
 //!
 //! A clone brings memories by unknown writers. Their trust is [`Trust::Outside`] until a person or
 //! agent here writes them or a person accepts them. While the person does not trust the project, a
-//! model is shown only the path of such a memory. In a trusted project it is shown with a mark,
+//! session only counts such memories. In a trusted project it is shown with a mark,
 //! unless screening objects. All code that shows memories uses this check.
 //!
 //! An agent that has read such text may repeat it. Its later writes, in any scope, are trusted no
 //! more than what it read. A model sees them only on request, and they wait for a person, who
 //! accepts them with [`Memories::accept`].
 //!
-//! Text by a background review waits for a person too, with [`Trust::Background`]. It is shown like
-//! any other memory, but neither use nor a pin puts it into the hot set.
+//! Text by a background review waits for a person too, with [`Trust::Background`]. Recall and
+//! listings show it like any other memory, but a session does not begin with it, whatever its use and pins.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,14 +35,14 @@ use crate::root::Root;
 /// The treatment of a memory that no person on this host reviewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreviewed {
-    /// It came with a repository. A model is shown only its path, unless it asks for the memory.
+    /// It came with a repository. A session only counts it, unless the model asks for the memory.
     Silent,
     /// It came with a repository that the person trusts. It is shown like any other, with a mark of its origin.
     Marked,
-    /// An agent wrote it after reading unreviewed text. A model is shown the path, and on request the text with a
-    /// mark.
+    /// An agent wrote it after reading unreviewed text. A session only counts it, and shows the text with a mark on
+    /// request.
     Influenced,
-    /// A background review wrote it. It is shown like any other, but never in the hot set.
+    /// A background review wrote it. It is recalled like any other, but no session begins with it.
     Background,
 }
 

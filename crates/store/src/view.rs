@@ -439,6 +439,7 @@ impl Memories {
                 description: head.head.shown_description().to_owned(),
                 is_described: !head.head.description.is_empty(),
                 name: head.head.name.clone(),
+                rules: head.head.rules.in_file(file.path.file_name(), head.head.kind.as_deref()),
                 kind: head.head.kind.clone(),
                 pinned: mark.as_ref().is_some_and(|mark| mark.pinned),
                 usage: mark.map(|mark| mark.usage).unwrap_or_default(),

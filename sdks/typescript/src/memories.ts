@@ -117,7 +117,7 @@ export class Memories {
     return this.#value({ method: 'GET', route: '/v1/recall', query: { ...query, q: prompt } }, options);
   }
 
-  /** Returns the context that a new session of a model gets: context files, index and hot set. */
+  /** Returns the context that a new session of a model gets: facts, context files and index. */
   async context(query: ContextQuery = {}, options?: CallOptions): Promise<ExplainedContext> {
     return this.#value({ method: 'GET', route: '/v1/context', query }, options);
   }

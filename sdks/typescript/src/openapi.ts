@@ -372,7 +372,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show the context that a new session of a model would begin with: context files, index and hot set. */
+        /** Show the context that a new session of a model would begin with: facts, context files and index. */
         get: operations["context"];
         put?: never;
         post?: never;
@@ -800,7 +800,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Report a compaction of the model's context. Starts a new segment. */
+        /** Report that the model's context was compacted or cleared. Starts a new segment, in which everything may be shown again. */
         post: operations["compaction"];
         delete?: never;
         options?: never;
@@ -838,7 +838,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Report that the turn was stopped or the conversation cleared. Cancels a pending recall. */
+        /** Report that the turn was stopped. Cancels a pending recall; the model keeps what it was shown. */
         post: operations["reset"];
         delete?: never;
         options?: never;
@@ -1254,7 +1254,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description An agent that shows an index of memories to its model. */
+        /** @description An agent that shows memories to its model. */
         AgentHost: {
             /**
              * Format: int64
@@ -1397,7 +1397,7 @@ export interface components {
             /** @description The path of the memory before the change, or of the new memory. */
             path: string;
         };
-        /** @description The memories that were added, changed or deleted since the index was last returned. Each change is returned once. */
+        /** @description The memories that were added, changed or deleted since the context was last returned. Each change is returned once. */
         ChangedMemories: {
             /** @description The block to put after everything else; texts of memories in it are marked as data. */
             text: string;
@@ -1443,6 +1443,11 @@ export interface components {
             context?: boolean;
             /** @description The host's id of this event: a repeated id has no further effect. */
             eventId?: string | null;
+            /**
+             * @description Whether the compaction is only about to happen. The segment then goes on; the host reports the end by opening
+             *     the conversation again with `anew`.
+             */
+            upcoming?: boolean;
         };
         /**
          * @description The memories that a remember task may read.
@@ -1648,13 +1653,26 @@ export interface components {
         };
         /** @description The context that a new segment would begin with now, with explanations. */
         ExplainedContext: components["schemas"]["SegmentContext"] & {
+            /**
+             * Format: int64
+             * @description The number of all facts.
+             */
+            facts?: number;
+            /**
+             * Format: int64
+             * @description The number of facts, entries of memories, in the context.
+             */
+            factsShown?: number;
             /** @description The context files in it; each is followed by its imports. */
             files?: components["schemas"]["LoadedFile"][];
-            /** @description The candidates for the hot set, most used first. */
+            /**
+             * @description The memories whose facts were considered, in their order. They are all memories of a small store, else those that
+             *     are pinned, hold rules, are about the person, or were used.
+             */
             hot?: components["schemas"]["HotMemory"][];
             /**
              * Format: int64
-             * @description The number of memories in the index.
+             * @description The number of all memories.
              */
             memories?: number;
             /** @description The context files and imports that were not loaded. */
@@ -1800,8 +1818,18 @@ export interface components {
             /** @description The workspaces, ordered by id. */
             workspaces: components["schemas"]["HostWorkspace"][];
         };
-        /** @description A candidate for the hot set. */
+        /** @description A memory whose facts were considered for the context. */
         HotMemory: {
+            /**
+             * Format: int64
+             * @description The number of all its facts.
+             */
+            facts?: number;
+            /**
+             * Format: int64
+             * @description The number of its facts in the context.
+             */
+            factsShown?: number;
             /**
              * Format: double
              * @description The uses weighted by age: the weight of each use halves at a fixed interval.
@@ -1811,14 +1839,14 @@ export interface components {
             path: string;
             /** @description Whether the memory is pinned. */
             pinned: boolean;
-            /** @description Whether the memory is in the hot set. */
+            /** @description Whether any of its facts is in the context. */
             shown: boolean;
             /**
              * Format: int64
              * @description The number of uses on this host.
              */
             uses: number;
-            /** @description Whether the whole memory is in the hot set. */
+            /** @description Whether all of its facts are in the context. */
             whole: boolean;
             /** @description The reason why the memory is included or not, in a sentence. */
             why: string;
@@ -2919,6 +2947,8 @@ export interface components {
         ToolResultRequest: {
             /** @description The host's id of this event: a repeated id has no further effect. */
             eventId?: string | null;
+            /** @description The arguments of the tool `memory`, if the model called it: the conversation is not told of its own change. */
+            memoryCommand?: Record<string, never> | null;
             /** @description Whether the model wrote memories with a tool: the messages until now are then not reviewed. */
             memoryWritten?: boolean;
         };

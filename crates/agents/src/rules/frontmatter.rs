@@ -162,9 +162,10 @@ pub(crate) fn memory_edit(stored: &StoredMemory, text: String) -> CuratorEdit {
 
 /// Updates the name and description of a memory after an edit of its entries.
 ///
-/// They change only if they were generated from an entry that is gone or has another text, or if they repeat it. Added
-/// entries change neither: two branches that add entries can then be merged without a conflict. A name or description
-/// that the edit itself sets stays. If entries were only removed, the text becomes no longer than before.
+/// They change only if they were generated from an entry that is gone or has another text, or if they repeat it. A
+/// generated description also changes with each entry that is added or changed. It then consists of the newest entry
+/// alone, because an earlier one may say what no longer holds. A name or description that the edit itself sets stays. If
+/// entries were only removed, the text becomes no longer than before.
 pub fn refresh_frontmatter(before: &ParsedText, text: String) -> String {
     let head = &before.parsed().header;
     if head.malformed.is_some() || (head.name.is_none() && head.description.is_empty()) {
@@ -178,10 +179,14 @@ pub fn refresh_frontmatter(before: &ParsedText, text: String) -> String {
     let bytes_max = if is_removal { before.len() } else { usize::MAX };
     let mut text = after.to_string();
     let description = &head.description;
+    let added = new.iter().rfind(|line| !old.contains(line));
+    let is_added = added.is_some();
+    let newest = added.or(new.last()).map_or(&[][..], std::slice::from_ref);
+    let is_generated = is_generated_from(description, &old);
     let is_outdated = !description.is_empty()
         && after.parsed().header.description == *description
         && (gone.iter().any(|line| repeats(description, line))
-            || (is_generated_from(description, &old) && !is_generated_from(description, &new)));
+            || (is_generated && (is_added || !is_generated_from(description, &new))));
     if is_outdated {
         let chars = description.chars().count();
         let long = if is_removal {
@@ -189,7 +194,7 @@ pub fn refresh_frontmatter(before: &ParsedText, text: String) -> String {
         } else {
             WRITTEN_DESCRIPTION_CHARS_MAX
         };
-        let values = [long, chars].map(|chars| self::description(&new, chars));
+        let values = [long, chars].map(|chars| self::description(newest, chars));
         text = set_first_fitting(&text, "description", &values, bytes_max);
     }
     let name_is_of = |line: &&str| {
@@ -219,7 +224,9 @@ pub(crate) fn with_missing_description(stored: &StoredMemory) -> Option<String> 
     if !has_head {
         return None;
     }
-    let new = default_description(&first_lines(&stored.text));
+    let lines = first_lines(&stored.text);
+    // An earlier entry may say what no longer holds.
+    let new = default_description(lines.last().map_or(&[][..], std::slice::from_ref));
     if new.is_empty() {
         return None;
     }
@@ -233,15 +240,15 @@ pub(crate) fn has_generated_description(text: &ParsedText) -> bool {
     is_generated_from(&text.parsed().header.description, &first_lines(text))
 }
 
-/// Checks whether a description was generated from the first of these lines. More may have been added since, and the
-/// length may have been limited.
+/// Checks whether a description was generated from the first of these lines, or from any one. More may have been added
+/// since, and the length may have been limited.
 fn is_generated_from(description: &str, lines: &[&str]) -> bool {
     let chars = description.chars().count();
     // A truncated description depends on one more line than it shows.
     let count_max = description.split(DESCRIPTION_SEPARATOR).count() + 1;
-    !description.is_empty()
-        && (1..=lines.len().min(count_max))
-            .any(|count| self::description(&lines[..count], chars) == description)
+    let first = (1..=lines.len().min(count_max)).map(|count| &lines[..count]);
+    let mut sources = first.chain(lines.iter().map(std::slice::from_ref));
+    !description.is_empty() && sources.any(|lines| self::description(lines, chars) == description)
 }
 
 /// Returns the text with a description generated from its current entries.

@@ -74,6 +74,8 @@ pub fn review(
             candidates.retain(|candidate| Some(candidate.message) != previous);
         }
         previous = Some(index);
+        // A message may be an introduction alone.
+        reader.candidates.retain(|candidate| !candidate.text.trim().is_empty());
         for mut candidate in reader.candidates {
             candidate.evidence.push(&message.id);
             add_candidate(&mut candidates, candidate);

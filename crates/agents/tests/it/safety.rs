@@ -738,12 +738,15 @@ fn a_generated_description_follows_its_entries() {
     let old = ["The upload limit is 5 MB", "The upload folder is full"];
     let new = ["The upload limit is now 9 MB", "The upload folder is full"];
     for (before, fact, after) in [
-        (described(old[0], &old), new[0], described(&new.join("; "), &new)),
+        (described(old[0], &old), new[0], described(new[0], &new)),
         (described("uploads", &old), new[0], described("uploads", &new)),
         (
             described(old[0], &old[..1]),
             "The upload limit is checked twice",
-            described(old[0], &[old[0], "The upload limit is checked twice"]),
+            described(
+                "The upload limit is checked twice",
+                &[old[0], "The upload limit is checked twice"],
+            ),
         ),
     ] {
         let snapshot = snapshot_of_texts(&[(PROJECT, &before)]);

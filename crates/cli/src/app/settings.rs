@@ -74,6 +74,7 @@ fn wrong_url(url: &str, beyond_this_machine: bool) -> Option<String> {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ParsedSettings {
     files_max: Option<usize>,
+    start_tokens_max: Option<usize>,
     memory_list: Option<bool>,
     memory_review_interval: Option<u64>,
     memory_review_model: Option<Spanned<String>>,
@@ -395,6 +396,9 @@ impl ParsedSettings {
     pub(crate) fn apply(&self, config: &mut Config, variable: impl Fn(&str) -> Option<String>) {
         if let Some(files_max) = self.files_max {
             config.files_max = files_max;
+        }
+        if let Some(tokens) = self.start_tokens_max {
+            config.start_tokens_max = tokens;
         }
         if let Some(memory_list) = self.memory_list {
             config.memory_list = memory_list;

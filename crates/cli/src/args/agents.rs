@@ -132,7 +132,7 @@ pub(crate) struct Installation {
 /// Handle a hook event of an agent
 ///
 /// The agent calls this command after `lukasa install`. It reads the event from stdin and prints text for the model:
-/// an index of memories when a session starts, and the memories that fit a prompt, each once. On an error it prints
+/// the facts when a session starts, and the memories that fit a prompt, each once. On an error it prints
 /// nothing, the exit status is 0, and `hooks.log` in the state folder holds the reason. It takes at most a second.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\

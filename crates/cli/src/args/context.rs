@@ -8,8 +8,8 @@ use crate::hooks::host::HookHost;
 
 /// Show the context that a model gets here
 ///
-/// Prints the context files of this folder with their imports, the index of memories, and the memories included
-/// in full. With `--why` it lists each part with its size and source, and the parts that were left out with the
+/// Prints the facts, the context files of this folder with their imports, and the index of memories that are not
+/// shown in full. With `--why` it lists each part with its size and source, and the parts that were left out with the
 /// reason. With `--at` it also shows the memories recalled for a prompt by that moment of its turn. None of
 /// this counts as a use.
 #[derive(Args, Debug)]

@@ -30,7 +30,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Read", &["ls", "view", "grep", "recall"]),
     ("Write", &["create", "replace", "insert", "edit", "mv", "rm"]),
     ("Remember", &["remember", "forget", "dream", "pending", "tasks"]),
-    ("Context", &["context", "hot", "pin", "unpin", "save", "trust", "accept"]),
+    ("Context", &["context", "pin", "unpin", "save", "trust", "accept"]),
     ("History", &["log", "show", "diff", "undo"]),
     ("Care", CARE),
     ("Serve", SERVE),

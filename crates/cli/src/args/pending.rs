@@ -11,8 +11,8 @@ use super::Consent;
 ///
 /// A proposal of the kind `review` is about a memory that an agent wrote after it had read unreviewed text, or that a
 /// background review wrote. Accepted, the memory is trusted as it is. Rejected, it stays unreviewed until `lukasa accept`
-/// or `lukasa rm`. Models see the path of an agent's unreviewed memory, and the text only if they ask for it. That of a
-/// background review is listed, but not included in full.
+/// or `lukasa rm`. A session only counts an agent's unreviewed memory, and models see the text if they ask for it. That
+/// of a background review is recalled, but no session begins with it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -1,10 +1,10 @@
-//! `lukasa context` and `lukasa hot`: the context that a model would get, and the reason for each part.
+//! `lukasa context`: the context that a model would get, and the reason for each part.
 
 use std::path::Path;
 
 use engine::{
-    ContextPart, HotSetEntry, HotSetExclusion, LoadSkipReason, PartKind, RecallBlock,
-    RetrievedMemory, Segment, SegmentReport, ShownFile, SkippedContextSource,
+    ContextPart, FactExclusion, FactSource, LoadSkipReason, PartKind, RecallBlock, RetrievedMemory,
+    Segment, SegmentReport, ShownFile, SkippedContextSource, StoreSize,
 };
 use serde_json::{Value, json};
 
@@ -12,14 +12,13 @@ use crate::app::App;
 use crate::args::{AllowRules, Context, TurnPhase};
 use crate::exit::{Failure, Status};
 use crate::hooks::host::HookHost;
-use crate::render::table::Column;
 use crate::render::text::TextBuffer;
-use crate::render::{FAINT, MARK, OutputStyle, STRONG, WARN, counted, sanitize, short_path, table};
+use crate::render::{MARK, OutputStyle, STRONG, WARN, counted, sanitize, short_path};
 
 /// Shows the segment of a new session.
 pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     let mut showing = gather(app, args.agent).await?;
-    let recalled = recall_prompt(app, args.prompt.as_deref(), &showing.hot).await?;
+    let recalled = recall_prompt(app, args.prompt.as_deref(), &showing).await?;
     let found = recalled.as_ref().map_or(&[][..], |recalled| &recalled.memories);
     if let Some(RecallBlock { block, .. }) = &recalled {
         let parts = showing.segment.parts().iter().cloned();
@@ -43,8 +42,12 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
         app.output.text(&reasons)?;
     } else {
         app.output.text(&look.memory_text(text))?;
-        let tokens = showing.segment.tokens();
-        app.output.note(&format!("about {tokens} tokens, {} bytes", text.len()));
+        let (tokens, shown) = (showing.segment.tokens(), showing.facts_shown());
+        let all = counted(app.engine.count_facts(&app.memories()).await?, "fact", "facts");
+        app.output.note(&format!("{shown} of {all}, about {tokens} tokens, {} bytes", text.len()));
+        if showing.size == StoreSize::Large {
+            app.output.note("`lukasa context --why` says which memories are not shown, and why");
+        }
     }
     let untrusted =
         showing.skipped.iter().filter(|one| one.reason == LoadSkipReason::Untrusted).count();
@@ -53,33 +56,6 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
         app.output.warning(&format!(
             "{files} not shown, since the folder is not trusted; `lukasa trust` trusts it"
         ));
-    }
-    Ok(Status::Done)
-}
-
-/// Lists the candidates for the hot set.
-pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
-    let showing = gather(app, None).await?;
-    if app.output.json {
-        let hot: Vec<_> = showing.hot.iter().map(hot_value).collect();
-        app.output.value(&json!({ "hot": hot }))?;
-        return Ok(Status::Done);
-    }
-    let look = app.output.style;
-    let text = if look.columns {
-        hot_table(&showing.hot, look)
-    } else {
-        showing.hot.iter().map(hot_line).collect()
-    };
-    app.output.text(&text)?;
-    if showing.hot.is_empty() {
-        app.output.note("no memory is pinned or used yet; `lukasa pin PATH` pins one");
-    }
-    if showing.hot.iter().any(|one| one.kept_out == Some(HotSetExclusion::Unreviewed)) {
-        app.output.note("memories without a review are left out; `lukasa accept` lists them");
-    }
-    if showing.hot.iter().any(|one| one.kept_out == Some(HotSetExclusion::Conflict)) {
-        app.output.note("memories with a merge conflict are left out; `lukasa doctor` lists them");
     }
     Ok(Status::Done)
 }
@@ -96,15 +72,15 @@ async fn gather(app: &App, agent: Option<HookHost>) -> Result<SegmentReport, Fai
     Ok(app.wait_with_progress("gathering", gathered).await?)
 }
 
-/// Returns the memories recalled beside the first prompt of a session that begins with this hot set.
+/// Returns the memories recalled beside the first prompt of a session that begins like this.
 async fn recall_prompt(
     app: &App,
     prompt: Option<&str>,
-    hot: &[HotSetEntry],
+    start: &SegmentReport,
 ) -> Result<Option<RecallBlock>, Failure> {
     let Some(prompt) = prompt else { return Ok(None) };
     let memories = app.memories();
-    let recalled = app.engine.recall_beside_prompt(&memories, prompt, hot);
+    let recalled = app.engine.recall_beside_prompt(&memories, prompt, start);
     Ok(app.wait_with_progress("searching", recalled).await?)
 }
 
@@ -143,19 +119,20 @@ fn value(showing: &SegmentReport) -> Value {
         "files": files.collect::<Vec<_>>(),
         "skipped": skipped.collect::<Vec<_>>(),
         "memories": showing.memories,
-        "hot": showing.hot.iter().map(hot_value).collect::<Vec<_>>(),
+        "facts": showing.facts.iter().map(fact_source_value).collect::<Vec<_>>(),
     })
 }
 
-fn hot_value(hot: &HotSetEntry) -> Value {
+fn fact_source_value(source: &FactSource) -> Value {
     json!({
-        "path": hot.path.to_string(),
-        "pinned": hot.pinned,
-        "uses": hot.uses,
-        "heat": hot.heat,
-        "shown": hot.shown,
-        "unreviewed": hot.kept_out == Some(HotSetExclusion::Unreviewed),
-        "in_conflict": hot.kept_out == Some(HotSetExclusion::Conflict),
+        "path": source.path.to_string(),
+        "pinned": source.pinned,
+        "uses": source.uses,
+        "heat": source.heat,
+        "facts_shown": source.count.shown,
+        "facts": source.count.all,
+        "unreviewed": source.kept_out == Some(FactExclusion::Unreviewed),
+        "in_conflict": source.kept_out == Some(FactExclusion::Conflict),
     })
 }
 
@@ -181,12 +158,12 @@ fn reasons(
             PartKind::Index => {
                 let all = counted(showing.memories, "memory", "memories");
                 text.line(format_args!(
-                    "  {all}; pinned ones and the first of each scope come first"
+                    "  {all}; those not shown in full, the most used and the newest first"
                 ));
             }
             PartKind::HotSet => {
-                for one in showing.hot.iter().filter(|one| one.shown) {
-                    text.line(format_args!("  {}", hot_reason(one)));
+                for source in showing.facts.iter().filter(|source| source.is_shown()) {
+                    text.line(format_args!("  {}", fact_source_line(source, showing.size)));
                 }
             }
             PartKind::Recalled => {
@@ -201,17 +178,23 @@ fn reasons(
     }
     let all = costs(showing.segment.tokens(), showing.segment.text().len());
     text.line(format_args!("{}: {all}", look.paint(STRONG, "all")));
-    let kept_out = showing.hot.iter().filter_map(|one| Some((one, one.kept_out?)));
-    let kept_out: Vec<_> = kept_out.collect();
-    if !showing.skipped.is_empty() || !kept_out.is_empty() {
+    let left_out: Vec<_> = showing.facts.iter().filter(|source| !source.is_shown()).collect();
+    let others = showing.memories.saturating_sub(showing.facts.len());
+    if !showing.skipped.is_empty() || !left_out.is_empty() || others > 0 {
         text.line(format_args!("{}:", look.paint(WARN, "left out")));
-        for (one, why) in kept_out {
-            let path = short_path(&one.path);
-            let why = match why {
-                HotSetExclusion::Conflict => "in conflict; see `lukasa doctor`",
-                HotSetExclusion::Unreviewed => "not reviewed; see `lukasa accept`",
+        for source in left_out {
+            let path = short_path(&source.path);
+            let why = match source.kept_out {
+                Some(FactExclusion::Conflict) => "in conflict; see `lukasa doctor`",
+                Some(FactExclusion::Unreviewed) => "not reviewed; see `lukasa accept`",
+                None if source.count.all == 0 => "no facts",
+                None => "no room",
             };
             text.line(format_args!("  {path}: {why}"));
+        }
+        if others > 0 {
+            let others = counted(others, "other memory", "other memories");
+            text.line(format_args!("  {others}: not pinned, and less recent than what is shown"));
         }
         for one in &showing.skipped {
             text.line(format_args!("{}", skipped_line(one, cwd)));
@@ -257,42 +240,17 @@ fn relative_to(path: &Path, cwd: &Path) -> String {
     sanitize::line(&path.display().to_string()).into_owned()
 }
 
-fn hot_reason(hot: &HotSetEntry) -> String {
-    let pin = if hot.pinned { "pinned, " } else { "" };
-    let uses = counted(usize::try_from(hot.uses).unwrap_or(usize::MAX), "use", "uses");
-    format!("{}: {pin}{uses}, heat {:.2}", short_path(&hot.path), hot.heat)
-}
-
-fn hot_table(hot: &[HotSetEntry], look: OutputStyle) -> String {
-    let columns = [
-        Column::left("SHOWN").styled(WARN),
-        Column::left("PIN").styled(WARN),
-        Column::right("USES").styled(FAINT),
-        Column::right("HEAT").styled(FAINT),
-        Column::left("PATH").styled(STRONG),
-    ];
-    let mark = |is: bool| if is { "*".to_owned() } else { String::new() };
-    let row = |one: &HotSetEntry| {
-        let heat = format!("{:.2}", one.heat);
-        let note = match one.kept_out {
-            Some(HotSetExclusion::Conflict) => "  (in conflict)",
-            Some(HotSetExclusion::Unreviewed) => "  (not reviewed)",
-            None => "",
-        };
-        let path = format!("{}{note}", short_path(&one.path));
-        vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, path]
+/// Returns a memory with the number of its facts that are shown.
+fn fact_source_line(source: &FactSource, size: StoreSize) -> String {
+    let FactSource { path, pinned, uses, count, .. } = source;
+    let pin = if *pinned { ", pinned" } else { "" };
+    let uses = match size {
+        StoreSize::Small => String::new(),
+        StoreSize::Large => {
+            format!(", {}", counted(usize::try_from(*uses).unwrap_or(usize::MAX), "use", "uses"))
+        }
     };
-    table::aligned(&columns, hot.iter().map(row), look)
-}
-
-fn hot_line(hot: &HotSetEntry) -> String {
-    let HotSetEntry { uses, heat, .. } = hot;
-    let word = |is: bool, word: &'static str| if is { word } else { "" };
-    let pinned = word(hot.pinned, "pinned");
-    let shown = match hot.kept_out {
-        Some(HotSetExclusion::Conflict) => "conflict",
-        Some(HotSetExclusion::Unreviewed) => "unreviewed",
-        None => word(hot.shown, "shown"),
-    };
-    format!("{}\t{uses}\t{heat:.2}\t{pinned}\t{shown}\n", short_path(&hot.path))
+    let facts = counted(count.all, "fact", "facts");
+    let shown = if count.shown < count.all { format!("{} of {facts}", count.shown) } else { facts };
+    format!("{}: {shown}{pin}{uses}", short_path(path))
 }

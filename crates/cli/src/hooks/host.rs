@@ -60,6 +60,19 @@ pub(crate) struct HookFormat {
     pub(crate) has_names: bool,
     /// The content for the model when a session is resumed.
     pub(crate) resume_content: ResumeContent,
+    /// The event that says that the model has lost its context.
+    pub(crate) compaction: CompactionReport,
+}
+
+/// The event by which an agent reports that it compacted a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompactionReport {
+    /// A start of the session follows. `PreCompact` may come without a compaction, when the user stops it.
+    SessionStart,
+    /// `PreCompact`: nothing follows, so the opening text is given again with the next prompt.
+    PreCompact,
+    /// None.
+    Never,
 }
 
 /// The place of the text in an answer.
@@ -100,6 +113,7 @@ const CLAUDE_CODE: HookFormat = HookFormat {
     answer_placement: AnswerPlacement::HookSpecificOutput,
     has_names: false,
     resume_content: ResumeContent::Changes,
+    compaction: CompactionReport::SessionStart,
 };
 
 /// Codex CLI, as documented for its version 0.169. It does not report the end of a session. A text of more than 2,500
@@ -117,7 +131,8 @@ const CODEX: HookFormat = HookFormat {
 };
 
 /// Gemini CLI, as documented for its version 0.61. It has its own names of events, and counts in milliseconds. It waits
-/// neither for `PreCompress` nor for `SessionEnd`, and reports no event after it compacted a conversation.
+/// neither for `PreCompress` nor for `SessionEnd`. It sends `PreCompress` before each request to its model, and reports
+/// no event after it compacted a conversation.
 const GEMINI: HookFormat = HookFormat {
     names: &[
         (HookEvent::SessionStart, "SessionStart"),
@@ -132,14 +147,19 @@ const GEMINI: HookFormat = HookFormat {
     units_per_second: 1_000,
     has_names: true,
     resume_content: ResumeContent::All,
+    compaction: CompactionReport::Never,
     ..CLAUDE_CODE
 };
 
 /// Qwen Code, as documented for its versions 0.15 and 0.24. The events are those of Claude Code, and hooks have names.
 /// Both versions take our time limits as milliseconds; the newer one counts values below 1,000 as seconds. A test runs
 /// the agent itself.
-const QWEN: HookFormat =
-    HookFormat { names: CLAUDE_CODE.names, context_files: &["QWEN.md", "AGENTS.md"], ..GEMINI };
+const QWEN: HookFormat = HookFormat {
+    names: CLAUDE_CODE.names,
+    context_files: &["QWEN.md", "AGENTS.md"],
+    compaction: CompactionReport::SessionStart,
+    ..GEMINI
+};
 
 /// Copilot CLI, as observed in its version 1.0.102. Its input names no event, and it reads a flat answer. When a session
 /// is resumed, the model keeps the opening text, and the agent ignores the answer to `sessionStart`. Of several answers
@@ -157,6 +177,7 @@ const COPILOT: HookFormat = HookFormat {
     context_files: &["AGENTS.md", "CLAUDE.md", "GEMINI.md"],
     answer_placement: AnswerPlacement::Field("additionalContext"),
     resume_content: ResumeContent::Nothing,
+    compaction: CompactionReport::PreCompact,
     ..CLAUDE_CODE
 };
 
@@ -176,6 +197,7 @@ const CURSOR: HookFormat = HookFormat {
     text_bytes_max: 25_000,
     context_files: &["AGENTS.md"],
     answer_placement: AnswerPlacement::Field("additional_context"),
+    compaction: CompactionReport::PreCompact,
     ..CLAUDE_CODE
 };
 

@@ -1,6 +1,8 @@
-//! Recalled text for models of agents that ignore the answer to a prompt.
+//! Text and notes that wait for the next event whose answer reaches the model.
 //!
-//! The text is kept in a file and delivered after the next tool, or dropped at the end of the turn.
+//! For agents that ignore the answer to a prompt, recalled text is kept in a file and delivered after the next tool, or
+//! dropped at the end of the turn. For agents that report no start after a compaction, an empty file says that the model
+//! has lost the opening text.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,6 +68,30 @@ pub(super) fn forget(format: &HookFormat, input: &HookInput) -> Result<(), Failu
         }
     }
     Ok(())
+}
+
+/// Records that the model of a session has lost the opening text.
+pub(super) fn note_compaction(session: &str) -> Result<(), Failure> {
+    let file = compaction_file(session)?;
+    if let Some(folder) = file.parent() {
+        create_private_folder(folder)?;
+    }
+    files::remove(&file)?;
+    Ok(files::write_new_private(&file, b"")?)
+}
+
+/// Checks whether the model of a session has lost the opening text.
+pub(super) fn was_compacted(session: &str) -> Result<bool, Failure> {
+    Ok(files::read_optional(&compaction_file(session)?)?.is_some())
+}
+
+/// Records that the model of a session has the opening text again, or that the session has ended.
+pub(super) fn clear_compaction(session: &str) -> Result<(), Failure> {
+    Ok(files::remove(&compaction_file(session)?)?)
+}
+
+fn compaction_file(session: &str) -> Result<PathBuf, Failure> {
+    Ok(file_of(session)?.with_extension("compacted"))
 }
 
 /// Returns the file of a session. The file name is a digest, since a session id may hold any characters.

@@ -32,6 +32,8 @@ pub(super) struct HookInput {
     pub(super) transcript: Option<PathBuf>,
     /// Whether the model wrote memories with a tool.
     pub(super) wrote_memory: bool,
+    /// The arguments of a call of the tool `memory`.
+    pub(super) memory_command: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -48,8 +50,9 @@ struct RawHookInput {
     last_assistant_message: Option<String>,
     #[serde(alias = "transcriptPath")]
     transcript_path: Option<PathBuf>,
+    #[serde(alias = "toolName")]
     tool_name: Option<String>,
-    #[serde(default)]
+    #[serde(default, alias = "toolArgs")]
     tool_input: serde_json::Value,
 }
 
@@ -87,7 +90,14 @@ impl HookInput {
         let folder = folder.filter(|folder| folder.is_absolute());
         let resumes = source.as_deref() == Some("resume");
         let prompt = prompt.map(|prompt| without_hook_context(&prompt).to_owned());
-        let wrote_memory = tool_name.is_some_and(|name| writes_memory(&name, &tool_input));
+        // Some agents send the arguments as JSON in a string.
+        let parsed = tool_input.as_str().and_then(|text| serde_json::from_str(text).ok());
+        let tool_input = parsed.unwrap_or(tool_input);
+        let tool = tool_name.filter(|name| name.contains("lukasa") && name.contains("memory"));
+        let wrote_memory = tool.as_deref().is_some_and(|name| writes_memory(name, &tool_input));
+        // `view_memory` and `save_memory` change no memory.
+        let changes = tool_input["command"].as_str().is_some_and(|command| command != "view");
+        let memory_command = tool.filter(|_| changes).map(|_| tool_input);
         Ok(Self {
             event,
             session,
@@ -98,17 +108,16 @@ impl HookInput {
             answer: wire.last_assistant_message,
             transcript: wire.transcript_path,
             wrote_memory,
+            memory_command,
         })
     }
 }
 
-/// Checks whether a tool call wrote memories. Agents put the names of the server and the tool into one name.
+/// Checks whether a call of a tool of ours wrote memories. Agents put the names of the server and the tool into one name.
 fn writes_memory(tool: &str, input: &serde_json::Value) -> bool {
-    let is_ours = tool.contains("lukasa") && tool.contains("memory");
     let writes = ["create", "str_replace", "insert"];
-    is_ours
-        && (tool.contains("save_memory")
-            || input["command"].as_str().is_some_and(|command| writes.contains(&command)))
+    tool.contains("save_memory")
+        || input["command"].as_str().is_some_and(|command| writes.contains(&command))
 }
 
 /// Returns a prompt without the leading blocks of hooks. Gemini CLI puts the blocks of `SessionStart` before the first

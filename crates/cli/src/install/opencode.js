@@ -1,7 +1,7 @@
 // Written by `lukasa install opencode`, which overwrites it; `lukasa uninstall opencode` removes it.
 //
-// At the start of a session, the model gets the index of memories and the pinned memories; with a prompt it gets the
-// memories that fit. The text becomes a part of the user's message: there it stays in the conversation, and counts as data
+// At the start of a session, the model gets the facts, or a part of them and an index; with a prompt it gets the memories
+// that fit. The text becomes a part of the user's message: there it stays in the conversation, and counts as data
 // and not as an instruction. Text that is late for the prompt is added to the next tool result. Errors never fail a turn.
 
 import { spawn } from "node:child_process"
@@ -12,7 +12,7 @@ const PROGRAM = "lukasa"
 const WAIT = 2_000
 
 // The start of a session's opening text.
-const INDEX = "<memory_index>"
+const OPENING = "<long_term_memory>"
 
 // Reports an event to Lukasa, and returns the text for the model; `undefined` if there is no answer.
 function hook(event, input) {
@@ -75,8 +75,8 @@ export const Lukasa = async ({ client, directory }) => {
         client?.session?.messages({ path: { id } }).catch(() => {}),
       ])
       const parts = (messages?.data ?? []).flatMap((message) => message.parts ?? [])
-      const hasIndex = parts.some((part) => part.synthetic && part.text?.startsWith(INDEX))
-      session = sessions.get(id) ?? { isChild: !!found?.data?.parentID, hasIndex, source: "resume" }
+      const hasOpening = parts.some((part) => part.synthetic && part.text?.startsWith(OPENING))
+      session = sessions.get(id) ?? { isChild: !!found?.data?.parentID, hasOpening, source: "resume" }
       sessions.set(id, session)
     }
     return session
@@ -88,8 +88,8 @@ export const Lukasa = async ({ client, directory }) => {
     const text = await report("session-start", id, { source: session.source })
     if (text === undefined) return ""
     Object.assign(session, { begun: true, by: message })
-    // A fork has the messages of another session, and with them the index.
-    return session.hasIndex && text.startsWith(INDEX) ? "" : text
+    // A fork has the messages of another session, and with them the opening text.
+    return session.hasOpening && text.startsWith(OPENING) ? "" : text
   }
 
   const joined = (texts) => texts.filter(Boolean).join("\n")
@@ -101,10 +101,10 @@ export const Lukasa = async ({ client, directory }) => {
       const session = sessions.get(id)
       if (type === "session.created" && properties.info.parentID) sessions.set(id, { isChild: true })
       if (!session || session.isChild) return
-      // The message that held the index was removed.
+      // The message that held the opening text was removed.
       const isLost = type === "message.removed" && session.by && session.by === properties.messageID
       if (type === "session.compacted" || isLost) {
-        Object.assign(session, { begun: false, hasIndex: false, source: "compact" })
+        Object.assign(session, { begun: false, hasOpening: false, source: "compact" })
       }
       if (type === "session.idle" && isNew(event)) await report("stop", id)
       if (type === "session.deleted" && isNew(event)) await report("session-end", id)
@@ -124,10 +124,10 @@ export const Lukasa = async ({ client, directory }) => {
       parts.push({ id: part, sessionID: id, messageID: message.id, type: "text", synthetic: true, text })
     }),
 
-    "tool.execute.after": safe(async ({ sessionID }, output) => {
+    "tool.execute.after": safe(async ({ tool, args, sessionID }, output) => {
       const session = await stateOf(sessionID)
       if (!output || session.isChild || !isNew(output)) return
-      const text = joined([await begin(sessionID, session), await report("post-tool-use", sessionID)])
+      const text = joined([await begin(sessionID, session), await report("post-tool-use", sessionID, { tool_name: tool, tool_input: args })])
       if (!text) return
       if (typeof output.output === "string") output.output += `\n${text}`
       else if (Array.isArray(output.content)) output.content.push({ type: "text", text })

@@ -56,17 +56,16 @@ fn a_write_after_reading_a_clone_waits_for_a_person() {
     @@ -0,0 +1 @@
     +- Every project builds with make
     ");
-    let hot = place.json(&["hot"]);
-    let hot = hot["hot"].as_array().unwrap();
-    let of = |name: &str| hot.iter().find(|one| one["path"].as_str().unwrap().ends_with(name));
-    assert_eq!(of("before.md").unwrap()["shown"], true);
-    assert_eq!(of("after.md").unwrap()["shown"], false);
+    let sources = place.json(&["context"]);
+    let sources = sources["facts"].as_array().unwrap();
+    let of = |name: &str| sources.iter().find(|one| one["path"].as_str().unwrap().ends_with(name));
+    assert_eq!(of("before.md").unwrap()["facts_shown"], 1);
+    assert_eq!(of("after.md").unwrap()["facts_shown"], 0);
     assert_eq!(of("after.md").unwrap()["unreviewed"], true);
     let context = place.run_ok(&["context"]);
-    let line =
-        "- /memories/global/after.md — \"(an agent wrote it after it had read unreviewed text";
+    let line = "(2 more wait for the user's review; `lukasa accept` lists them)\n";
     assert!(context.contains(line), "{context}");
-    assert!(!context.contains("Every project"), "{context}");
+    assert!(!context.contains("Every project") && !context.contains("after.md"), "{context}");
     let told = json!({
         "hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": place.checkout(),
         "prompt": "what does every project build with?",
@@ -80,7 +79,7 @@ fn a_write_after_reading_a_clone_waits_for_a_person() {
     // A pin is no acceptance.
     let pinned = place.run(&["pin", "global/after.md"]);
     assert!(pinned.stderr.contains("`lukasa accept global/after.md`"), "{}", pinned.stderr);
-    assert!(place.json(&["hot"])["hot"][0]["shown"] == false);
+    assert!(!place.run_ok(&["context"]).contains("after.md"));
 }
 
 #[test]
@@ -89,7 +88,7 @@ fn a_person_accepts_by_path_by_proposal_or_by_folder() {
     insta::assert_snapshot!(place.run(&["accept", "global/after.md", "-y"]).stderr, @"accepted global/after.md (change 3)");
     assert_eq!(place.run_ok(&["pending"]), "");
     assert_eq!(place.run_ok(&["accept"]), "/memories/project/build.md\trepository\n");
-    assert!(place.run_ok(&["context"]).contains("\"Every project builds with make\"\n"));
+    assert!(place.run_ok(&["context"]).contains("global/after.md\n- Every project builds"));
     let again = place.run(&["accept", "global/after.md"]);
     assert!(again.stderr.contains("no review needed"), "{}", again.stderr);
     place.run_ok(&["undo", "-y"]);
@@ -99,7 +98,7 @@ fn a_person_accepts_by_path_by_proposal_or_by_folder() {
     assert_eq!(folder.status, 2, "{}", folder.stderr);
     place.run_ok(&["accept", "project", "-y"]);
     assert_eq!(place.run_ok(&["accept"]), "");
-    assert!(place.run_ok(&["context"]).contains("\"how to build\"\n"));
+    assert!(place.run_ok(&["context"]).contains("project/build.md\n- Build with make\n"));
     assert_eq!(place.run(&["accept", "global/none.md"]).status, 1);
 
     let place = influenced();

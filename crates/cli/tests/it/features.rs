@@ -57,7 +57,6 @@ fn tour(place: &Sandbox, off: &str) -> Tour {
         ("recall", &["recall", "green", "tea"]),
         ("tasks", &["tasks"]),
         ("save", &["save", "--scope", "project", "Builds take an hour"]),
-        ("hot", &["hot"]),
     ] {
         let ended = run(args, "");
         let refused = if ended.stderr.contains("is switched off") { " off" } else { "" };
@@ -130,26 +129,16 @@ fn off(feature: Feature) -> String {
 fn a_disabled_feature_is_off_in_its_interfaces_and_nothing_else_changes() {
     let place = prepared_sandbox();
     let all = tour(&place, "");
-    assert!(all["session start"].contains("memory_index"), "{all:#?}");
-    assert!(all["session start"].contains("hot_memories") && all["session start"].contains("make"));
+    assert!(all["session start"].contains("long_term_memory"), "{all:#?}");
+    assert!(all["session start"].contains("make"), "{all:#?}");
     assert!(all["prompt"].contains("recalled_memories"));
     assert_eq!(all["http memories"], "200 null null");
     let doors: [(Feature, &[&str]); 10] = [
-        (
-            Feature::Tool,
-            &[
-                "context",
-                "http tool",
-                "mcp prompts",
-                "mcp resources",
-                "mcp server",
-                "mcp tools",
-                "session start",
-            ],
-        ),
+        (Feature::Tool, &["http tool", "mcp prompts", "mcp resources", "mcp server", "mcp tools"]),
         (Feature::Tasks, &["capabilities", "http remember", "http tasks", "tasks"]),
-        (Feature::ContextIndex, &["context", "session start"]),
-        (Feature::HotSet, &["context", "hot", "session start"]),
+        // All facts of this small store are given, without an index.
+        (Feature::ContextIndex, &[]),
+        (Feature::HotSet, &["context", "session start"]),
         (Feature::Recall, &["http recall", "mcp tools", "prompt", "recall"]),
         (Feature::ContextFiles, &["capabilities", "context", "http files", "session start"]),
         (Feature::SaveMemory, &["http save", "mcp tools", "save"]),
@@ -166,8 +155,13 @@ fn a_disabled_feature_is_off_in_its_interfaces_and_nothing_else_changes() {
             }
         }
     }
-    let without = tour(&place, "-tool");
+    let without = tour(&place, "-hot_set");
+    assert!(without["session start"].contains("`view` reads"), "{}", without["session start"]);
+    let without = tour(&place, "-hot_set,-tool");
     assert!(!without["session start"].contains("`view`"), "{}", without["session start"]);
+    let without = tour(&place, "-hot_set,-context_index");
+    assert!(!without["session start"].contains("memory"), "{}", without["session start"]);
+    let without = tour(&place, "-tool");
     assert!(!without["mcp tools"].contains("`memory`"), "{}", without["mcp tools"]);
     let tools = |tour: &Tour| {
         let listed: Value = serde_json::from_str(&tour["mcp tools"]).unwrap();
@@ -188,7 +182,7 @@ fn without_memory_nothing_is_offered_or_created() {
     for door in ["session start", "prompt"] {
         assert_eq!(tour[door], "", "{door}");
     }
-    for door in ["ls", "recall", "tasks", "save", "hot"] {
+    for door in ["ls", "recall", "tasks", "save"] {
         assert_eq!(tour[door], "4 off\n", "{door}");
     }
     assert_eq!(tour["acp"], "4 off");

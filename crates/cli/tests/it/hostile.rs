@@ -532,7 +532,7 @@ fn no_text_of_an_untrusted_clone_reaches_a_model_unasked() {
     place.run_ok(&["pin", "project/project/deploy.md"]);
 
     let said = all_output(&place, "one");
-    assert!(said.contains("/memories/project/user/me.md"), "the paths are told: {said}");
+    assert!(said.contains("(9 more wait for the user's review"), "they are counted: {said}");
     for (name, text) in PLANTED {
         assert!(!said.contains(text), "{name}: {said}");
     }

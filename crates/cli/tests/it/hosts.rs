@@ -1,7 +1,7 @@
 //! Tests of real agent hosts, set up by `lukasa install`, with a scripted model on loopback.
 //!
-//! Each host goes through the same steps: it is installed, creates, views and recalls a memory, is resumed in a second
-//! run, and is uninstalled. The tests read the requests to the model, never the output of a host. `cargo xtask hosts` runs all of them and writes `docs/HOSTS.md`;
+//! Each host goes through the same steps. It is installed, creates, views and recalls a memory, and is resumed in a second
+//! run. If it can do so without a person, it compacts the conversation and goes on. Then it is uninstalled. The tests read the requests to the model, never the output of a host. `cargo xtask hosts` runs all of them and writes `docs/HOSTS.md`;
 //! those in `slow` are left out of the usual run.
 
 mod model;
@@ -51,12 +51,15 @@ struct Observations {
     refused: Vec<&'static str>,
     /// The instructions of the MCP server reach the model.
     instructions: bool,
-    /// The index and the pinned memories reach the model when a session begins.
+    /// The facts reach the model when a session begins.
     block: bool,
-    /// Number of times that a fitting memory comes with a prompt.
+    /// Number of times that a fact that was noted meanwhile comes with a prompt.
     recalls: usize,
-    /// A resumed run starts with the index again.
+    /// A resumed run starts with the facts again.
     repeats: bool,
+    /// Number of times that a fact stands in the first request after a compaction; `None` if the host does not compact
+    /// without a person.
+    compacted: Option<usize>,
     /// The hook events that it sends in two runs, by our names.
     events: Vec<&'static str>,
 }
@@ -65,14 +68,17 @@ struct Observations {
 const EVENTS: [&str; 6] =
     ["session-start", "user-prompt", "post-tool-use", "pre-compact", "stop", "session-end"];
 
-/// A pinned memory with unique words.
-const PINNED: &str =
+/// A memory with unique words, from before the first run.
+const KNOWN: &str =
     "---\ndescription: What tea I like\n---\n- Oolong, steeped for ninety seconds.\n";
-const PINNED_FACT: &str = "Oolong, steeped for ninety seconds.";
+const KNOWN_FACT: &str = "Oolong, steeped for ninety seconds.";
 /// The memory that the host creates.
 const CREATED: &str =
     "---\ndescription: Marmalade Hill\n---\n- Marmalade Hill is 312 metres high.\n";
 const CREATED_FACT: &str = "Marmalade Hill is 312 metres high.";
+/// A memory that a person notes between the runs.
+const NOTED: &str = "- Lake Ondine is forty metres deep.\n";
+const NOTED_FACT: &str = "Lake Ondine is forty metres deep.";
 
 fn view() -> ToolCall {
     let arguments = json!({ "command": "view", "path": "/memories/global/tea.md" });
@@ -179,20 +185,21 @@ fn check(host: &'static HostSpec) {
     setting.uninstall();
     assert_eq!(setting.files(), before, "uninstalled at once: {}", host.title);
     let written = setting.install_with_log(&before);
-    setting.sandbox.create("global/tea.md", PINNED);
-    setting.sandbox.run_ok(&["pin", "global/tea.md"]);
+    setting.sandbox.create("global/tea.md", KNOWN);
 
     let prompt = "Please note how high the hill is.";
     let first = AgentRun { prompt, start: RunStart::Fresh, approval: Approval::Given };
     let first = setting.run(&first, &[create(), view(), recall()]);
-    let prompt = "How high is Marmalade Hill?";
+    setting.sandbox.create("global/lake.md", NOTED);
+    let prompt = "How deep is Lake Ondine?";
     let second = AgentRun { prompt, start: RunStart::Resumed, approval: Approval::Given };
     let second = setting.run(&second, &[view()]);
 
     assert_eq!(setting.sandbox.view("global/hill.md"), CREATED);
     check_prefix(host, &first);
     check_prefix(host, &second);
-    let seen = Observations { refused, ..observe(&setting, &first, &second) };
+    let compacted = host.compaction.map(|prompt| facts_after(&setting, prompt));
+    let seen = Observations { refused, compacted, ..observe(&setting, &first, &second) };
     assert_eq!(seen, (host.expected)(), "{}", host.title);
     check_hooks_log(&setting);
     setting.uninstall();
@@ -200,16 +207,29 @@ fn check(host: &'static HostSpec) {
     report(&setting, &first, &seen);
 }
 
+/// Lets a host compact its conversation with this prompt and go on. Returns how often a fact stands in the next request.
+fn facts_after(setting: &HostSetup, compaction: &str) -> usize {
+    let resumed = |prompt| AgentRun { prompt, start: RunStart::Resumed, approval: Approval::Given };
+    setting.run(&resumed(compaction), &[]);
+    let third = setting.run(&resumed("And what tea do I like?"), &[view()]);
+    check_prefix(setting.host, &third);
+    let begin = all_text(&third.requests[0].body);
+    for fact in [CREATED_FACT, NOTED_FACT] {
+        assert_eq!(begin.matches(fact).count(), begin.matches(KNOWN_FACT).count(), "{begin}");
+    }
+    begin.matches(KNOWN_FACT).count()
+}
+
 /// Returns the tools that a host refuses without a person to ask.
 fn refused_tools(host: &'static HostSpec) -> Vec<&'static str> {
     let setting = HostSetup::new(host);
     setting.install();
-    setting.sandbox.create("global/tea.md", PINNED);
+    setting.sandbox.create("global/tea.md", KNOWN);
     let prompt = "Look into your memory.";
     let run = AgentRun { prompt, start: RunStart::Fresh, approval: Approval::Skipped };
     let calls = [view(), recall()];
     let outcomes = setting.run(&run, &calls).outcomes;
-    let is_refused = |outcome| form(outcome, PINNED_FACT) == ResultForm::Missing;
+    let is_refused = |outcome| form(outcome, KNOWN_FACT) == ResultForm::Missing;
     let both = calls.iter().zip(&outcomes);
     both.filter(|(_, outcome)| is_refused(outcome)).map(|(call, _)| call.tool).collect()
 }
@@ -217,24 +237,28 @@ fn refused_tools(host: &'static HostSpec) -> Vec<&'static str> {
 /// Returns the behavior of a host in two runs.
 fn observe(setting: &HostSetup, first: &Transcript, second: &Transcript) -> Observations {
     let begin = all_text(&first.requests[0].body);
-    let block = begin.contains("/memories/global/tea.md") && begin.contains(PINNED_FACT);
+    let block = begin.contains("/memories/global/tea.md") && begin.contains(KNOWN_FACT);
     let ended = all_text(&first.requests.last().unwrap().body);
     let resumed = all_text(&second.requests[0].body);
-    let blocks = |text: &str| text.matches("memory_index").count();
+    let blocks = |text: &str| text.matches("<long_term_memory>").count();
     // A host that cannot go on begins with nothing of the first run.
-    let known = if setting.host.keeps_sessions { ended.matches(CREATED_FACT).count() } else { 0 };
+    if setting.host.keeps_sessions {
+        let [before, after] = [&ended, &resumed].map(|text| text.matches(CREATED_FACT).count());
+        assert_eq!(before, after, "what the model wrote itself is given to it: {resumed}");
+    }
     let results = format!("{:?}", first.outcomes);
     let revision = regex::Regex::new("[0-9a-f]{64}").unwrap();
     Observations {
-        view: form(&first.outcomes[1], &format!("     4\t- {PINNED_FACT}")),
-        recall: form(&first.outcomes[2], PINNED_FACT),
+        view: form(&first.outcomes[1], &format!("     4\t- {KNOWN_FACT}")),
+        recall: form(&first.outcomes[2], KNOWN_FACT),
         facts: revision.is_match(&results),
         searched: first.searched,
         refused: Vec::new(),
         instructions: begin.contains("Memories are Markdown files that outlive this conversation"),
         block,
-        recalls: resumed.matches(CREATED_FACT).count().saturating_sub(known),
+        recalls: resumed.matches(NOTED_FACT).count(),
         repeats: blocks(&resumed) > blocks(&begin),
+        compacted: None,
         events: setting.events(),
     }
 }

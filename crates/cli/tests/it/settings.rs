@@ -15,7 +15,7 @@ fn an_invalid_setting_stops_every_command_and_is_named() {
     insta::assert_snapshot!(place.run(&["ls"]).shown(), @"
     status 2
     --- stderr
-    error: <place>/home/config.toml:2: unknown field `file_max`, expected one of `files_max`, `memory_list`, `memory_review_interval`, `memory_review_model`, `memory_review_timeout`, `memory_review_verbose`, `project_root`, `runner`, `child_idle_seconds`, `retention`, `tasks`, `dream`, `context`, `embeddings`, `models`, `screening`, `features`, `workspace`, `ssh`, `remotes`
+    error: <place>/home/config.toml:2: unknown field `file_max`, expected one of `files_max`, `start_tokens_max`, `memory_list`, `memory_review_interval`, `memory_review_model`, `memory_review_timeout`, `memory_review_verbose`, `project_root`, `runner`, `child_idle_seconds`, `retention`, `tasks`, `dream`, `context`, `embeddings`, `models`, `screening`, `features`, `workspace`, `ssh`, `remotes`
       help: `lukasa --help` lists the settings
     ");
     set(&place, "[screening.policies]\n\"secrets.no-such-rule\" = \"warn\"\n");

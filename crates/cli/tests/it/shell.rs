@@ -38,7 +38,6 @@ fn the_help_lists_the_commands() {
 
     Context:
       context      Show the context that a model gets here
-      hot          List the hot set: memories included in full, pinned first, then the most used
       pin          Pin memories, which keeps them in the context of agents
       unpin        Unpin memories
       save         Add a fact to a context file, such as `AGENTS.md`
@@ -133,7 +132,7 @@ fn without_a_command_first_steps_are_shown() {
       Read        ls  view  grep  recall
       Write       create  replace  insert  edit  mv  rm
       Remember    remember  forget  dream  pending  tasks
-      Context     context  hot  pin  unpin  save  trust  accept
+      Context     context  pin  unpin  save  trust  accept
       History     log  show  diff  undo
       Care        status  features  models  runs  doctor  import  export  migrate  workspace
       Serve       ui  mcp  acp  serve  service  token  events
@@ -163,9 +162,7 @@ fn the_verbs_of_the_tool_and_of_other_programs_are_understood() {
 fn requested_color_is_written_to_a_pipe_too() {
     let place = Sandbox::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
     place.run_ok(&["pin", "global/a.md"]);
-    for words in
-        [&["ls"][..], &["log"], &["hot"], &["diff"], &["help"], &["-h"], &[], &["ls", "-h"]]
-    {
+    for words in [&["ls"][..], &["log"], &["diff"], &["help"], &["-h"], &[], &["ls", "-h"]] {
         let colored = place.run_ok(&[&["--color", "always"], words].concat());
         assert!(colored.contains('\u{1b}'), "{words:?}: {colored}");
         assert!(!place.run_ok(words).contains('\u{1b}'), "{words:?}");

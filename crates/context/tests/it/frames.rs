@@ -1,19 +1,20 @@
 //! Each block tag occurs exactly as often as the structure needs it, for all texts and names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use lukasa_context::Mark;
 use lukasa_context::escape::TAGS;
 use lukasa_context::excerpt::MatchedText;
+use lukasa_context::facts::{self, FactFile, SmallStore};
 use lukasa_context::files;
-use lukasa_context::hot_set::{self, HotBody};
-use lukasa_context::index::{self, IndexEntry};
+use lukasa_context::index::{self, IndexEntry, IndexFrame};
 use lukasa_context::recalled::{self, Rating, RecalledItem};
-use lukasa_context::segment::{ShownIndex, StampedEntry};
+use lukasa_context::segment::{ChangedMemory, ShownIndex, StampedMemory};
 use memory::clock::Timestamp;
 use memory::context_file::ImportStyle;
 use memory::context_file::{ImportResolution, LoadedText, ResolvedImport, find_imports};
+use memory::document::Rules;
 use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::visual_equivalent;
 use proptest::prelude::*;
@@ -134,7 +135,7 @@ fn hostile() -> impl Strategy<Value = String> {
     ]);
     let names: Vec<&str> = TAGS
         .into_iter()
-        .chain(["HOT_Memories", "ｉｍｐｏｒｔｅｄ", "memory\u{ad}_file", "memory-index", "x"])
+        .chain(["LONG_Term_Memory", "ｉｍｐｏｒｔｅｄ", "memory\u{ad}_file", "memory-index", "x"])
         .collect();
     let ends = prop::sample::select(vec![">", " path=\"x\">", "＞", "\n", "", "/>"]);
     let tag = (opens, prop::sample::select(names), ends).prop_map(|(a, b, c)| format!("{a}{b}{c}"));
@@ -165,18 +166,23 @@ fn path() -> impl Strategy<Value = MemoryPath> {
 proptest! {
     #[test]
     fn memories_stay_in_their_blocks(path in path(), text in hostile(), line in hostile()) {
-        let entry = IndexEntry { path: &path, description: &line, pinned: true, mark: Some(Mark::FromRepository) };
-        check(&index::render(&[entry, entry], 3, usize::MAX, true), &[("memory_index", 1)])?;
+        let mark = Some(Mark::FromRepository);
+        let entry = IndexEntry { path: &path, description: &line, facts: 1, pinned: true, mark };
+        let frame = IndexFrame { has_tool: true, omitted: 3, withheld: "", bytes_max: usize::MAX };
+        check(&index::render(&[entry, entry], frame), &[("long_term_memory", 1)])?;
 
-        let body = HotBody { path: &path, text: &text, bytes: text.len(), notice: None, pinned: false };
-        let hot = hot_set::fill(&[body, body], usize::MAX).unwrap();
-        check(&hot.text, &[("hot_memories", 1), ("memory_file", 2)])?;
+        let pin = FactFile { path: &path, text: &text, mark, pinned: true, rules: Rules::All, is_used: true };
+        let own = FactFile { mark: None, pinned: false, text: &line, ..pin };
+        let limits = SmallStore { tokens_max: usize::MAX, bytes_max: usize::MAX };
+        for facts in [facts::render_chosen(&[own, pin], usize::MAX), facts::render_all(&[own, pin], limits, "").unwrap()] {
+            let blocks = usize::from(!facts.text.is_empty());
+            check(&facts.text, &[("long_term_memory", blocks)])?;
+        }
 
         let now = Timestamp::UNIX_EPOCH;
         let matched = MatchedText::new(text.as_str().into(), Vec::new(), &[&line]);
         let also_in = [path.clone()];
         let rating = Some(Rating { score: 0.3, is_weak: true });
-        let mark = Some(Mark::FromRepository);
         let item = RecalledItem { path: &path, title: &line, text: &matched, saved_at: Some(now), mark, rating, also_in: &also_in };
         for tokens_max in [10_000, 120] {
             let recalled = recalled::render(&[item], tokens_max, now);
@@ -186,8 +192,10 @@ proptest! {
             }
         }
 
-        let delta = ShownIndex::default().delta(&[StampedEntry { entry, bytes: 1, modified_at: now }], &[]).unwrap();
-        check(&delta.text, &[("memory_changes", 1)])?;
+        let changed = [StampedMemory { path: &path, bytes: 1, modified_at: now }];
+        let shown = |_: &MemoryPath| ChangedMemory::Shown { text: &text, mark };
+        let delta = ShownIndex::default().delta(&changed, &[], &HashSet::new(), shown).unwrap();
+        check(&delta.part.text, &[("memory_changes", 1)])?;
     }
 
     #[test]
@@ -204,7 +212,7 @@ proptest! {
             LoadedText { display_path: name, text: b.as_str().into(), imports: find(&b) },
         ];
         for style in [ImportStyle::Tree, ImportStyle::Flat] {
-            let files = files::render(&sources, &[0], style);
+            let files = files::render(&sources, &[0], style, usize::MAX);
             let imported = files.text.matches("<imported from=\"").count();
             check(&files.text, &[("imported", imported)])?;
             let borders = files.text.lines().filter(|line| line.starts_with("---") && line.contains("ontext from:"));

@@ -8,14 +8,16 @@
 use std::sync::Arc;
 
 use context::segment::{ContextPart, PartKind, Segment};
+use memory::document;
 use memory::limits::DELTA_BYTES_MAX;
+use memory::path::MemoryPath;
 use store::{ContextFiles, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::record::{MissingFiles, SegmentRecord};
 use super::{Conversation, ConversationState};
 use crate::prefetch::{Prefetch, TakeOutcome};
-use crate::segment::{self, CurrentIndex};
+use crate::segment::{self, CurrentIndex, SegmentLimits};
 
 /// The context that a model is given at the start of a segment, or again within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,19 +84,25 @@ impl Conversation {
         if let Some(record) = self.load_segment_record().await {
             return Ok(ContextSegment { segment: record.segment, is_repeated: true });
         }
-        let segment_number = self.state.lock().persisted.segment;
-        let (limits, now) = ((self.imports, bytes_max), self.clock.now());
-        let report = segment::gather(&self.memories, files, limits, now).await?;
+        let (segment_number, limits) = {
+            let state = self.state.lock();
+            let limits = SegmentLimits {
+                bytes_max,
+                start_tokens_max: self.start.tokens_max,
+                previous_size: state.segment_record.as_ref().map(|record| record.size),
+            };
+            (state.persisted.segment, limits)
+        };
+        let (imports, now) = (self.start.imports, self.clock.now());
+        let report = segment::gather(&self.memories, files, imports, limits, now).await?;
         let mut state = self.state.lock();
         // Concurrent callers get the segment of the first one.
         if let Some(record) = state.segment_record_of(segment_number) {
             return Ok(ContextSegment { segment: Arc::clone(&record.segment), is_repeated: true });
         }
-        // A memory that the model has in full need not be recalled.
-        let mut whole =
-            report.hot.iter().filter_map(|hot| Some((&hot.path, hot.full_revision?))).peekable();
-        if whole.peek().is_some() {
-            whole.for_each(|(path, revision)| state.persisted.mark_shown(path, &revision));
+        // What the model has in full need not be recalled.
+        if !report.digests.is_empty() && state.persisted.segment == segment_number {
+            state.persisted.mark_resident(report.digests);
             self.persist(&state);
         }
         let version = state.segment_record.as_ref().map_or(0, |record| record.version) + 1;
@@ -103,6 +111,7 @@ impl Conversation {
             segment_number,
             version,
             segment: Arc::clone(&segment),
+            size: report.size,
             shown_index: report.shown_index,
             missing_files: report
                 .lacks_project_files
@@ -116,8 +125,38 @@ impl Conversation {
     /// Reports that the model has lost the context given before. Starts a new segment if this one
     /// was given any.
     pub async fn start_new_segment(&self) {
-        if self.load_segment_record().await.is_some() {
+        let has_context = self.load_segment_record().await.is_some();
+        if has_context || !self.state.lock().persisted.resident().is_empty() {
             self.compacted(None);
+        }
+    }
+
+    /// Reports that the model changed memories at or below `paths`, and that `written` is the text it wrote. The
+    /// conversation is not told of its own change, and the entries that it wrote are not shown to it again.
+    pub async fn changed_memories(&self, paths: &[MemoryPath], written: &str) {
+        if let Some(path) = paths.first() {
+            let mut state = self.state.lock();
+            let entries = document::entries(written).into_iter();
+            state.persisted.mark_resident(entries.map(|entry| entry.digest(path, written)));
+            self.persist(&state);
+        }
+        let Some(record) = self.load_segment_record().await else { return };
+        let index = match CurrentIndex::new(&self.memories, &record.shown_index).await {
+            Ok(index) => index,
+            Err(error) => {
+                tracing::warn!(%error, "error while listing memories; a change is announced to the conversation that made it");
+                return;
+            }
+        };
+        let mut state = self.state.lock();
+        // It may be from before the change.
+        state.change_scan = None;
+        let segment_number = state.persisted.segment;
+        let current = state.segment_record.as_mut();
+        if let Some(record) = current.filter(|record| record.segment_number == segment_number) {
+            index.adopt(&mut record.shown_index, paths);
+            record.version += 1;
+            self.writer.write_segment(&self.id, record);
         }
     }
 
@@ -173,14 +212,19 @@ impl Conversation {
             .as_mut()
             .filter(|record| record.segment_number == segment_number)?;
         let files = scan.project_files.filter(|_| record.missing_files.is_some());
-        let changes = scan.index.delta(&mut record.shown_index);
+        let resident = state.persisted.resident();
+        let changes = scan.index.delta(&mut record.shown_index, resident.digests());
         if files.is_none() && changes.is_none() {
             return None;
         }
         record.missing_files.take_if(|_| files.is_some());
         record.version += 1;
         self.writer.write_segment(&self.id, record);
-        let texts = files.into_iter().chain(changes.map(|part| part.text));
+        if let Some(changes) = &changes {
+            state.persisted.mark_resident(changes.digests.iter().copied());
+            self.persist(state);
+        }
+        let texts = files.into_iter().chain(changes.map(|changes| changes.part.text));
         let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
         ContextPart::new(PartKind::Delta, texts.join("\n"))
     }
@@ -196,7 +240,7 @@ impl Conversation {
     ) -> impl Future<Output = Option<ChangeScan>> + Send + use<> {
         let known = state.segment_record_of(state.persisted.segment).cloned();
         let (reading, memories) = (self.load_newer_record(state), self.memories.clone());
-        let (files, style) = (files.clone(), self.imports);
+        let (files, style) = (files.clone(), self.start.imports);
         async move {
             let record = reading.await.or(known)?;
             let project_files = match &record.missing_files {
@@ -267,7 +311,10 @@ impl ConversationState {
     /// Adopts a stored record if it is newer; another process may have started a segment.
     fn adopt_if_newer(&mut self, stored: SegmentRecord) {
         if self.segment_record.as_ref().is_none_or(|known| stored.is_newer_than(known)) {
-            self.persisted.segment = self.persisted.segment.max(stored.segment_number);
+            if stored.segment_number > self.persisted.segment {
+                self.drop_prompt();
+                self.persisted.begin_segment(stored.segment_number);
+            }
             self.segment_record = Some(stored);
         }
     }

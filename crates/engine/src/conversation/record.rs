@@ -4,6 +4,7 @@
 //! The given context is stored byte for byte, so that a conversation that resumes in another
 //! process gets the same text.
 
+use std::cmp::Ordering;
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
@@ -20,8 +21,9 @@ use state::{ConversationRow, SegmentRow};
 use uuid::Uuid;
 
 use super::review_backlog::{Observation, ReviewBacklog};
-use crate::retriever::{ShortDigest, ShownSet, short_digest, shown_key};
+use crate::retriever::ResidentEntries;
 use crate::review::ReviewSpan;
+use crate::segment::StoreSize;
 
 /// The name of a conversation, as its host has it: letters, digits, `.`, `_`, `:` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,31 +76,43 @@ pub(super) struct PersistedConversation {
     pub(super) segment: u64,
     /// Number of turns that have ended.
     pub(super) turns: u64,
-    /// Digests of the memories shown, latest last.
-    shown: VecDeque<ShortDigest>,
+    /// Digests of the entries that the model was shown in this segment, latest last.
+    #[serde(default)]
+    resident: VecDeque<u64>,
     /// Digests of the host's event ids, latest last.
-    events: VecDeque<ShortDigest>,
+    events: VecDeque<u64>,
     /// Messages for the next review, if conversations are reviewed. Held only in the stored record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) watched: Option<ReviewBacklog>,
 }
 
 impl PersistedConversation {
-    /// Returns the memories shown.
-    pub(super) fn shown(&self) -> ShownSet {
-        ShownSet::from_digests(self.shown.iter().copied())
+    /// Returns the entries that the model has in its context.
+    pub(super) fn resident(&self) -> ResidentEntries {
+        ResidentEntries::from_digests(self.resident.iter().copied())
     }
 
-    /// Records that a memory was shown.
-    pub(super) fn mark_shown(&mut self, path: &MemoryPath, revision: &Revision) {
-        push_bounded(&mut self.shown, shown_key(path, revision), CONVERSATION_SHOWN_MAX);
+    /// Records that the model was shown entries.
+    pub(super) fn mark_resident(&mut self, digests: impl IntoIterator<Item = u64>) {
+        for digest in digests {
+            if self.resident.contains(&digest) {
+                continue;
+            }
+            push_bounded(&mut self.resident, digest, CONVERSATION_SHOWN_MAX);
+        }
+    }
+
+    /// Begins a segment: the model has lost what it was shown.
+    pub(super) fn begin_segment(&mut self, segment: u64) {
+        self.segment = segment;
+        self.resident.clear();
     }
 
     /// Records an event. Returns `false` if it is a repetition; an event without an id is always
     /// new.
     pub(super) fn note_event(&mut self, event: Option<&str>) -> bool {
         let Some(event) = event else { return true };
-        let mark = short_digest(event.as_bytes());
+        let mark = Revision::digest(event.as_bytes()).first_bits();
         let is_new = !self.events.contains(&mark);
         if is_new {
             push_bounded(&mut self.events, mark, CONVERSATION_EVENTS_KEPT);
@@ -125,22 +139,26 @@ impl PersistedConversation {
     /// Merges the record that another process wrote. The review backlog is taken from the stored
     /// one.
     pub(super) fn merge(&mut self, other: Self) {
+        // What was shown in an earlier segment is lost with it.
+        match other.segment.cmp(&self.segment) {
+            Ordering::Greater => self.resident = other.resident,
+            Ordering::Equal => {
+                self.resident =
+                    merge_digests(other.resident, &self.resident, CONVERSATION_SHOWN_MAX);
+            }
+            Ordering::Less => {}
+        }
         self.segment = self.segment.max(other.segment);
         self.turns = self.turns.max(other.turns);
         self.watched = other.watched;
-        self.shown = merge_digests(other.shown, &self.shown, CONVERSATION_SHOWN_MAX);
         self.events = merge_digests(other.events, &self.events, CONVERSATION_EVENTS_KEPT);
     }
 }
 
 /// Merges two lists of digests, those only in `other` before ours. Above the limit, the oldest are
 /// dropped, and those of `other` before ours.
-fn merge_digests(
-    mut other: VecDeque<ShortDigest>,
-    ours: &VecDeque<ShortDigest>,
-    max: usize,
-) -> VecDeque<ShortDigest> {
-    let known: HashSet<ShortDigest> = ours.iter().copied().collect();
+fn merge_digests(mut other: VecDeque<u64>, ours: &VecDeque<u64>, max: usize) -> VecDeque<u64> {
+    let known: HashSet<u64> = ours.iter().copied().collect();
     other.retain(|mark| !known.contains(mark));
     other.extend(ours);
     while other.len() > max {
@@ -149,7 +167,7 @@ fn merge_digests(
     other
 }
 
-fn push_bounded(marks: &mut VecDeque<ShortDigest>, mark: ShortDigest, max: usize) {
+fn push_bounded(marks: &mut VecDeque<u64>, mark: u64, max: usize) {
     while marks.len() >= max {
         marks.pop_front();
     }
@@ -181,6 +199,8 @@ pub(super) struct SegmentRecord {
     pub(super) version: u64,
     /// The context as given.
     pub(super) segment: Arc<Segment>,
+    /// The size of the store at that time.
+    pub(super) size: StoreSize,
     /// The memories that the model knows from it and from later changes.
     pub(super) shown_index: ShownIndex,
     /// Set as long as the model was not shown the project's context files, because their machine was out of reach.
@@ -199,10 +219,17 @@ pub(super) struct MissingFiles {
 #[derive(Serialize, Deserialize)]
 struct PersistedSegment {
     parts: Vec<(String, String)>,
+    #[serde(default = "large")]
+    size: StoreSize,
     /// Path, bytes, nanoseconds since 1970.
     told: Vec<(String, u64, i64)>,
     #[serde(default)]
     missing_files: Option<MissingFiles>,
+}
+
+/// Records without a size are from a version that gave an index.
+const fn large() -> StoreSize {
+    StoreSize::Large
 }
 
 impl SegmentRecord {
@@ -215,6 +242,7 @@ impl SegmentRecord {
         });
         let written = PersistedSegment {
             parts: parts.map(|part| (part.kind.as_ref().to_owned(), part.text.clone())).collect(),
+            size: self.size,
             told: shown.collect(),
             missing_files: self.missing_files.clone(),
         };
@@ -223,7 +251,7 @@ impl SegmentRecord {
 
     /// Decodes a row, or returns `None` if it is corrupt.
     pub(super) fn from_row(row: &SegmentRow, layout: Layout) -> Option<Self> {
-        let PersistedSegment { parts, told, missing_files } = serde_json::from_str(&row.data)
+        let PersistedSegment { parts, size, told, missing_files } = serde_json::from_str(&row.data)
             .inspect_err(|error| {
                 let id = &row.conversation;
                 tracing::warn!(conversation = id, %error, "error while reading a segment record");
@@ -241,6 +269,7 @@ impl SegmentRecord {
             segment: Arc::new(Segment::from_parts(
                 parts.into_iter().map(part).collect::<Option<_>>()?,
             )),
+            size,
             shown_index: ShownIndex::from_parts(shown),
             missing_files,
         })
@@ -250,6 +279,19 @@ impl SegmentRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compaction_in_another_process_empties_what_was_shown_before() {
+        let mut earlier = PersistedConversation::default();
+        earlier.mark_resident([1, 2]);
+        let mut later = earlier.clone();
+        later.begin_segment(1);
+        later.mark_resident([3]);
+        for (mut ours, theirs) in [(earlier.clone(), later.clone()), (later, earlier)] {
+            ours.merge(theirs);
+            assert_eq!(Vec::from(ours.resident), [3]);
+        }
+    }
 
     #[test]
     fn the_latest_event_is_known_after_any_number_of_merges() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use memory::cache::Cache;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
-use memory::limits::CONVERSATIONS_OPEN_MAX;
+use memory::limits::{CONVERSATIONS_OPEN_MAX, START_TOKENS_DEFAULT};
 use parking_lot::Mutex;
 use state::{StateError, TaskStore};
 use store::Memories;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::record::{ConversationId, PersistedConversation};
 use super::review_backlog::PendingObservations;
 use super::writer::{ConversationWriter, ReviewMode};
-use super::{Conversation, ConversationState};
+use super::{Conversation, ConversationState, StartSettings};
 use crate::retriever::Retriever;
 
 /// The open conversations of this process; stored ones are resumed on demand.
@@ -27,7 +27,7 @@ pub struct Conversations {
     retriever: Arc<dyn Retriever>,
     writer: Arc<ConversationWriter>,
     clock: Arc<dyn Clock>,
-    imports: ImportStyle,
+    start: StartSettings,
     /// Open conversations. An evicted one resumes from the state; only the recall under way is
     /// lost.
     open: Mutex<Cache<ConversationId, Arc<Conversation>, CONVERSATIONS_OPEN_MAX>>,
@@ -73,14 +73,15 @@ impl Conversations {
     ) -> Self {
         let writer =
             Arc::new(ConversationWriter::new(Arc::clone(&tasks), Arc::clone(&clock), review_mode));
-        let imports = ImportStyle::default();
-        Self { tasks, retriever, writer, clock, imports, open: Mutex::default() }
+        let start =
+            StartSettings { imports: ImportStyle::default(), tokens_max: START_TOKENS_DEFAULT };
+        Self { tasks, retriever, writer, clock, start, open: Mutex::default() }
     }
 
-    /// Returns the same conversations with this style for imports of context files.
+    /// Returns the same conversations with these settings of their contexts.
     #[must_use]
-    pub(crate) fn with_imports(self, imports: ImportStyle) -> Self {
-        Self { imports, ..self }
+    pub(crate) fn with_start(self, start: StartSettings) -> Self {
+        Self { start, ..self }
     }
 
     /// Starts a conversation in a workspace, or resumes the one with this id, with the access of
@@ -108,7 +109,7 @@ impl Conversations {
             writer: Arc::clone(&self.writer),
             tasks: Arc::clone(&self.tasks),
             clock: Arc::clone(&self.clock),
-            imports: self.imports,
+            start: self.start,
             state: Mutex::new(ConversationState {
                 persisted: stored.unwrap_or_else(PersistedConversation::default),
                 prefetch: None,

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use super::corpus_file::CorpusSlot;
 use super::retrieved::{merge_duplicates, retrieved_memory};
 use crate::query::{LastWrite, last_writes};
-use crate::retriever::{RecallOrigin, RetrievedMemory, ShownSet};
+use crate::retriever::{RecallOrigin, ResidentEntries, RetrievedMemory};
 use crate::segment::mark;
 
 /// Relative score difference below which two memories count as equally good.
@@ -435,14 +435,19 @@ impl LiveCorpus {
         state.rank(prompt, dense_scores.as_ref(), origin, under)
     }
 
-    /// Returns the memories of a ranking, reading missing texts. Memories that changed since the
-    /// ranking are left out.
-    pub(super) async fn top(&self, memories: &Memories, ranking: &Ranking) -> Vec<RetrievedMemory> {
+    /// Returns the memories of a ranking without the entries in `resident`, reading missing texts.
+    /// Memories that changed since the ranking are left out.
+    pub(super) async fn top(
+        &self,
+        memories: &Memories,
+        ranking: &Ranking,
+        resident: &ResidentEntries,
+    ) -> Vec<RetrievedMemory> {
         let mut ranking = ranking.clone();
         let paths: Vec<MemoryPath> = ranking.0.iter().map(|(hit, _)| hit.path.clone()).collect();
         self.look_up_last_writes(memories, Some(&paths)).await;
         loop {
-            let first = self.read().try_top(&ranking);
+            let first = self.read().try_top(&ranking, resident);
             let missing = match first {
                 Ok(selected) => return selected,
                 Err(missing) => missing,
@@ -461,19 +466,8 @@ impl Ranking {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// Leaves out what a conversation was shown already. If that includes the best memory, nothing
-    /// remains: what fits less well takes no other's place.
-    pub(super) fn without_shown(mut self, shown: &ShownSet) -> Self {
-        let is_shown =
-            |(hit, revision): &(MemoryHit, Revision)| shown.contains(&hit.path, revision);
-        if self.0.first().is_some_and(is_shown) {
-            self.0.clear();
-        }
-        self.0.retain(|one| !is_shown(one));
-        self
-    }
 }
+
 /// Exclusive access to a corpus. A blocking job takes it along, so that an abandoned job still
 /// finishes before the next one starts.
 pub(super) type CorpusGuard = OwnedMutexGuard<CorpusSlot>;
@@ -614,11 +608,12 @@ impl CorpusState {
         }
     }
 
-    /// Returns the memories of a ranking, without those that changed since. What several memories
+    /// Returns the memories of a ranking without the entries in `resident`, and without those that changed since. What several memories
     /// say is shown once. Fails with the memories whose texts must be read first.
     pub(super) fn try_top(
         &self,
         ranking: &Ranking,
+        resident: &ResidentEntries,
     ) -> Result<Vec<RetrievedMemory>, Vec<MemoryPath>> {
         let (mut chosen, mut missing) = (Vec::new(), Vec::new());
         let current = ranking.0.iter().filter_map(|(hit, revision)| {
@@ -631,7 +626,12 @@ impl CorpusState {
                 None => missing.push(hit.path.clone()),
             }
         }
-        if missing.is_empty() { Ok(merge_duplicates(chosen)) } else { Err(missing) }
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        // Before duplicates are merged: what remains of one must not go with the other.
+        resident.retain_unknown(&mut chosen);
+        Ok(merge_duplicates(chosen))
     }
 
     /// Returns a hit as it is shown.

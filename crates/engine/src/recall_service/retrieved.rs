@@ -8,10 +8,9 @@ use ::context::excerpt::MatchedText;
 use ::context::recalled::repeats_file_name;
 use memory::change::Trust;
 use memory::clock::Timestamp;
-use memory::document::{self, Entry};
+use memory::document;
 use memory::limits::RECALLED_ITEM_CHARS_MAX;
 use memory::path::MemoryPath;
-use memory::text::fold;
 use recall::{MemoryHit, Reason};
 
 use super::corpus::CachedMemory;
@@ -90,7 +89,7 @@ pub(crate) fn merge_duplicates(memories: Vec<RetrievedMemory>) -> Vec<RetrievedM
     for mut memory in memories {
         let entries = document::entries(memory.text.full_text());
         let keys: Vec<String> =
-            entries.iter().map(|entry| entry_key(entry, memory.text.full_text())).collect();
+            entries.iter().map(|entry| entry.key(memory.text.full_text())).collect();
         let best = memory.text.entries().first();
         let best = entries.iter().zip(&keys).find(|(entry, _)| Some(&entry.range) == best);
         if let Some(first) = best.and_then(|(_, key)| shown.get(key)) {
@@ -113,11 +112,6 @@ pub(crate) fn merge_duplicates(memories: Vec<RetrievedMemory>) -> Vec<RetrievedM
         merged.push(memory);
     }
     merged
-}
-
-/// Returns the form in which entries are compared: without the bullet, letter case and repeated white space.
-fn entry_key(entry: &Entry, text: &str) -> String {
-    fold(entry.full_text(text)).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the word of the memory that a reason names.

@@ -21,7 +21,7 @@ use super::RecallService;
 use super::corpus::{CachedMemory, CorpusState, LiveCorpus, run_blocking};
 use super::embeddings::QueryVector;
 use super::retrieved::title;
-use crate::retriever::{RecallOrigin, RecallQuery, RetrievedMemory, ShownSet};
+use crate::retriever::{RecallOrigin, RecallQuery, ResidentEntries, RetrievedMemory};
 
 /// Maximum length in characters of a memory's type as shown to a model.
 const KIND_CHARS_MAX: usize = 40;
@@ -94,8 +94,8 @@ impl RecallService {
 }
 
 impl LiveCorpus {
-    /// Returns the memories that clearly fit a prompt, except those that must not be shown unasked
-    /// and those already shown.
+    /// Returns the memories that clearly fit a prompt, except those that must not be shown unasked,
+    /// and without the entries that the conversation has.
     pub(super) async fn retrieve_unrequested(
         &self,
         query: &RecallQuery,
@@ -107,7 +107,7 @@ impl LiveCorpus {
             RecallOrigin::Unrequested,
             None,
         );
-        self.top(&query.memories, &ranking.without_shown(&query.except)).await
+        self.top(&query.memories, &ranking, &query.except).await
     }
 
     /// Returns the shortlist with the texts of its memories. Memories that changed in the meantime
@@ -144,24 +144,22 @@ impl LiveCorpus {
 
 impl CorpusState {
     /// Returns the best memories for a prompt that a model may see, whether or not they reach the
-    /// threshold. None if the best one reaches it and was shown already.
+    /// threshold. Those of which the conversation has all entries that fit are left out.
     fn shortlist(
         &self,
         prompt: &str,
         dense_scores: Option<&recall::DenseScores>,
-        except: &ShownSet,
+        except: &ResidentEntries,
     ) -> Vec<(MemoryHit, &CachedMemory)> {
         // Twice the maximum, because memories shown before are removed.
         let limit = 2 * RERANK_CANDIDATES_MAX;
         let options = RankOptions { limit, threshold: Threshold::None, ..RankOptions::default() };
         let is_candidate = |path: &MemoryPath| !self.unreviewed.contains_key(path);
         let mut ranked = self.find(prompt, dense_scores, &options, is_candidate);
-        let was_shown =
-            |(hit, read): &(MemoryHit, &CachedMemory)| except.contains(&hit.path, &read.revision);
-        if ranked.first().is_some_and(|best| !best.0.is_weak && was_shown(best)) {
-            return Vec::new();
-        }
-        ranked.retain(|one| !was_shown(one));
+        ranked.retain(|(hit, read)| {
+            let ranges: Vec<_> = hit.entries.iter().map(|entry| entry.range.clone()).collect();
+            !read.text.get().is_some_and(|text| except.has_all(&hit.path, text, &ranges))
+        });
         ranked
     }
 }

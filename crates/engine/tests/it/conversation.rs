@@ -66,10 +66,8 @@ fn selected(name: &str) -> RetrievedMemory {
     }
 }
 
-/// Returns these memories, without those shown before.
-fn memories_named(names: &[&'static str], query: &RecallQuery) -> Vec<RetrievedMemory> {
-    let all = names.iter().map(|name| selected(name));
-    all.filter(|one| !query.except.contains(&one.path, &one.revision)).collect()
+fn memories_named(names: &[&'static str]) -> Vec<RetrievedMemory> {
+    names.iter().map(|name| selected(name)).collect()
 }
 
 #[async_trait]
@@ -79,12 +77,12 @@ impl Retriever for ScriptedRetriever {
         let mut script = self.script.lock().unwrap();
         let Some(ScriptedAnswer::Immediate(names)) = script.front().cloned() else { return None };
         script.pop_front();
-        Some(memories_named(&names, query))
+        Some(memories_named(&names))
     }
 
     async fn retrieve(
         &self,
-        query: RecallQuery,
+        _query: RecallQuery,
         _stop: CancellationToken,
     ) -> Result<Vec<RetrievedMemory>, Box<dyn Error + Send + Sync>> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
@@ -93,7 +91,7 @@ impl Retriever for ScriptedRetriever {
         match answer {
             Some(ScriptedAnswer::Delayed(wait, names)) => {
                 sleep(wait).await;
-                Ok(memories_named(&names, &query))
+                Ok(memories_named(&names))
             }
             Some(ScriptedAnswer::Panics) => panic!("the recall panicked"),
             _ => Err("the recall failed".into()),
@@ -319,6 +317,25 @@ async fn a_shown_memory_is_not_shown_again_in_its_conversation() {
     let other = world.open("d").await;
     world.scripted.script.lock().unwrap().push_back(again());
     assert_eq!(names(prompt(&other, "1")), ["tea", "cups"], "another conversation");
+}
+
+#[tokio::test]
+async fn after_a_compaction_everything_is_shown_again_and_after_a_stopped_turn_nothing() {
+    let tea = || ScriptedAnswer::Immediate(vec!["tea"]);
+    let world = ConversationFixture::new([tea(), tea(), tea(), tea()]);
+    let conversation = world.open("c").await;
+    assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
+    conversation.reset();
+    assert_eq!(prompt(&conversation, "2"), None);
+    conversation.compacting();
+    assert_eq!(prompt(&conversation, "3"), None, "the user may still stop it");
+    conversation.compacted(None);
+    assert_eq!(names(prompt(&conversation, "4")), ["tea"]);
+    // Another process, which read the record before, does not restore what was shown before.
+    world.conversations.flush().await;
+    world.scripted.script.lock().unwrap().push_back(tea());
+    let later = world.restarted().open(conversation.id(), "here", &world.memories).await.unwrap();
+    assert_eq!(prompt(&later.conversation, "5"), None, "shown in this segment");
 }
 
 #[tokio::test]

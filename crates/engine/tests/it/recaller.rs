@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use lukasa_engine::{
     BindingRequest, CallContext, Caller, Engine, LaneSettings, Memories, RecallQuery,
-    RecallService, RetrievedMemory, Retriever as _, ShownSet, Workspace,
+    RecallService, ResidentEntries, RetrievedMemory, Retriever as _, Workspace,
 };
 use memory::access::AgentClass;
 use memory::command::{MemoryCommand, ViewRange};
@@ -50,7 +50,7 @@ impl RecallFixture {
             workspace: Arc::from("here"),
             memories: self.memories.clone(),
             prompt: Arc::from(prompt),
-            except: ShownSet::default(),
+            except: ResidentEntries::default(),
         };
         self.recaller.try_retrieve(&query).map(|found| paths(&found))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lukasa_engine::{
     Address, ApiKey, BindingRequest, CallContext, Caller, Chat, ChatProtocol, Conversation, Engine,
     LaneSettings, Memories, ModelJob, ModelWork, PlaintextReach, RecallBlock, RecallQuery,
-    Retriever as _, ShownSet, Workspace,
+    ResidentEntries, Retriever as _, Workspace,
 };
 use memory::command::MemoryCommand;
 use memory::feature::Feature;
@@ -156,7 +156,7 @@ fn asking(memories: &Memories, prompt: &str) -> RecallQuery {
         workspace: Arc::from("here"),
         memories: memories.clone(),
         prompt: Arc::from(prompt),
-        except: ShownSet::default(),
+        except: ResidentEntries::default(),
     }
 }
 

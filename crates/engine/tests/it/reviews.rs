@@ -255,14 +255,14 @@ async fn a_memory_of_a_review_is_hot_only_after_a_person_accepted_it() {
     memories.set_pin(&at, true).await.unwrap();
     let files = world.engine.context_files(&world.workspace, Caller::person("test"));
     let showing = world.engine.segment(&memories, &files).await.unwrap();
-    let [hot] = showing.hot.as_slice() else { panic!("{:?}", showing.hot) };
+    let [source] = showing.facts.as_slice() else { panic!("{:?}", showing.facts) };
     assert!(
-        hot.pinned
-            && !hot.shown
-            && hot.kept_out == Some(lukasa_engine::HotSetExclusion::Unreviewed),
-        "{hot:?}"
+        source.pinned
+            && !source.is_shown()
+            && source.kept_out == Some(lukasa_engine::FactExclusion::Unreviewed),
+        "{source:?}"
     );
-    assert!(showing.segment.text().contains(&at.to_string()), "it is in the index");
+    assert!(showing.segment.text().contains("(1 more waits for the user's review"), "{showing:?}");
     let unreviewed = memories.unreviewed(&[(&at, None)]).await;
     assert_eq!(unreviewed.get(&at), Some(&Unreviewed::Background));
 
@@ -272,7 +272,7 @@ async fn a_memory_of_a_review_is_hot_only_after_a_person_accepted_it() {
     let decided = pending.accept(&memories, &ids, &CallContext::default()).await;
     assert!(decided.iter().all(|one| one.outcome.is_ok()), "{decided:?}");
     let showing = world.engine.segment(&memories, &files).await.unwrap();
-    assert!(showing.hot[0].shown, "{:?}", showing.hot);
+    assert!(showing.facts[0].is_shown(), "{:?}", showing.facts);
     // After an undo it waits again; it does not count as text from a repository.
     let change = decided[0].outcome.as_ref().unwrap().unwrap();
     memories
@@ -524,7 +524,7 @@ async fn without_an_interval_no_message_is_stored() {
     conversation.ended();
     world.conversations.flush().await;
     let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert_eq!(stored, r#"{"segment":0,"turns":1,"shown":[],"events":[]}"#);
+    assert_eq!(stored, r#"{"segment":0,"turns":1,"resident":[],"events":[]}"#);
     assert_eq!(world.reviews().await, []);
     assert!(world.server.requests().is_empty());
 
@@ -537,7 +537,7 @@ async fn without_an_interval_no_message_is_stored() {
     turn(&*world.conversation("talk").await, "more");
     world.conversations.flush().await;
     let stored = world.database().conversation("talk").await.unwrap().unwrap().data;
-    assert_eq!(stored, r#"{"segment":0,"turns":2,"shown":[],"events":[]}"#);
+    assert_eq!(stored, r#"{"segment":0,"turns":2,"resident":[],"events":[]}"#);
 }
 
 #[tokio::test]

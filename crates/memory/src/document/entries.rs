@@ -10,8 +10,9 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use crate::document::body_start;
-use crate::text::slice;
+use crate::document::{Revision, body_start};
+use crate::path::MemoryPath;
+use crate::text::{fold, slice};
 
 /// An entry of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,47 @@ impl Entry {
         let start = all.find(self.first_line.as_str()).unwrap_or(0);
         slice(all, start..).trim_end()
     }
+
+    /// Returns the form in which entries are compared: without the bullet, letter case and repeated white space.
+    pub fn key(&self, text: &str) -> String {
+        fold(self.full_text(text)).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the first 64 bits of a digest of the entry in its file, the same for any white space: the mark of an entry
+    /// that a conversation was shown. The file counts, because two may say the same of different things.
+    pub fn digest(&self, path: &MemoryPath, text: &str) -> u64 {
+        let words: Vec<&str> = self.full_text(text).split_whitespace().collect();
+        Revision::digest(format!("{path}\0{}", words.join(" ")).as_bytes()).first_bits()
+    }
+}
+
+/// A heading between the entries of a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// The range in the file, in bytes, without white space at both ends.
+    pub range: Range<usize>,
+    /// Its level, from 1 for the highest.
+    pub level: usize,
+}
+
+/// Returns the headings of a memory in order.
+pub fn headings(text: &str) -> Vec<Heading> {
+    let start = body_start(text);
+    let lines = BodyLines::new(slice(text, start..));
+    let dividers = pieces(&lines).into_iter().filter(|piece| piece.kind == BlockKind::Divider);
+    let heading = |piece: MarkdownBlock| {
+        let bytes = lines.bytes(&piece.lines);
+        let heading = lines.text(&piece.lines);
+        // A thematic break is a divider, too.
+        heading.chars().any(char::is_alphanumeric).then_some(())?;
+        let begin = bytes.start + start + heading.len() - heading.trim_start().len();
+        let heading = heading.trim();
+        let marks = heading.len() - heading.trim_start_matches('#').len();
+        let underline = if heading.ends_with('-') { 2 } else { 1 };
+        let level = if marks > 0 { marks } else { underline };
+        Some(Heading { range: begin..begin + heading.len(), level })
+    };
+    dividers.filter_map(heading).collect()
 }
 
 /// Returns the entries of a memory in order. They do not overlap.

@@ -28,6 +28,12 @@ impl Revision {
         &self.0
     }
 
+    /// Returns the first 64 bits of the digest.
+    pub fn first_bits(&self) -> u64 {
+        let first = self.0.first_chunk().copied();
+        u64::from_be_bytes(first.expect("a digest has more than eight bytes"))
+    }
+
     /// Creates a revision from a stored digest.
     pub const fn from_bytes(digest: [u8; 32]) -> Self {
         Self(digest)

@@ -423,7 +423,7 @@ fn conversations() {
         ),
     ]);
     check_ignores_unknown::<ExplainedContext>(&[&format!(
-        r#"{{{context},"memories":1,"files":[{{"path":"p","scope":"included","bytes":1,"tokens":2,"cut":false}}],"skipped":[{{"path":"p","parent":"q","why":"w"}}],"hot":[{{"path":"p","pinned":true,"uses":1,"heat":0.5,"shown":true,"whole":false,"why":"w"}}]}}"#
+        r#"{{{context},"memories":1,"factsShown":2,"facts":3,"files":[{{"path":"p","scope":"included","bytes":1,"tokens":2,"cut":false}}],"skipped":[{{"path":"p","parent":"q","why":"w"}}],"hot":[{{"path":"p","pinned":true,"uses":1,"heat":0.5,"shown":true,"whole":false,"factsShown":1,"facts":2,"why":"w"}}]}}"#
     )]);
     check_ignores_unknown::<AgentHosts>(&[
         r#"{"hosts":[{"name":"n","title":"t","contextBytesMax":1,"contextFilesLoaded":["a"]}]}"#,

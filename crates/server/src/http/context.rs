@@ -76,7 +76,7 @@ struct ContextQuery {
     context_files_loaded: Option<String>,
 }
 
-/// Show the context that a new session of a model would begin with: context files, index and hot set.
+/// Show the context that a new session of a model would begin with: facts, context files and index.
 #[utoipa::path(
     get,
     path = "/v1/context",
@@ -104,7 +104,8 @@ async fn context(
     let files = files.without_host_loaded(&loaded);
     let bytes_max = query.bytes_max.unwrap_or(usize::MAX);
     let showing = daemon.engine.segment_within(&memories, &files, bytes_max).await?;
-    Ok(Json(to_wire::explained(context_to_wire(&showing.segment), &showing)))
+    let facts = daemon.engine.count_facts(&memories).await?;
+    Ok(Json(to_wire::explained(context_to_wire(&showing.segment), &showing, facts)))
 }
 
 /// List the known agents (hosts), with the context that each shows its model.

@@ -221,10 +221,17 @@ async fn tool_result(
     request: Request,
 ) -> Result<Json<ContextUpdate>, ErrorResponse> {
     let headers = request.headers().clone();
-    let ToolResultRequest { event_id, memory_written } = body::value(request).await?;
+    let ToolResultRequest { event_id, memory_written, memory_command } =
+        body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     if memory_written {
         conversation.wrote_memory();
+    }
+    // Arguments that the tool would refuse changed nothing.
+    let layout = conversation.memories().layout();
+    if let Some(Ok(command)) = memory_command.map(|call| memory::tool::decode(&call, layout)) {
+        let (paths, written) = command.changes();
+        conversation.changed_memories(&paths, written).await;
     }
     let recalled = conversation.tool_result(event_id.as_deref());
     Ok(Json(update_to_wire(recalled, conversation.take_changes())))
@@ -263,7 +270,7 @@ async fn turn(
     Ok(Json(state_to_wire(&conversation)))
 }
 
-/// Report a compaction of the model's context. Starts a new segment.
+/// Report that the model's context was compacted or cleared. Starts a new segment, in which everything may be shown again.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/compactions",
@@ -281,14 +288,18 @@ async fn compaction(
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
-    let CompactionRequest { event_id, context } = body::value(request).await?;
+    let CompactionRequest { event_id, context, upcoming } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    conversation.compacted(event_id.as_deref());
+    if upcoming {
+        conversation.compacting();
+    } else {
+        conversation.compacted(event_id.as_deref());
+    }
     let options = OpenConversation { context, ..OpenConversation::default() };
     daemon.answer(&conversation, state_to_wire(&conversation), (&options, &headers)).await
 }
 
-/// Report that the turn was stopped or the conversation cleared. Cancels a pending recall.
+/// Report that the turn was stopped. Cancels a pending recall; the model keeps what it was shown.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/resets",

@@ -56,6 +56,9 @@ pub enum LoadSkipReason {
     /// The load has its maximum number of bytes.
     #[error("all files together are larger than {CONTEXT_BYTES_MAX} bytes")]
     TooMuch,
+    /// The host passes on fewer bytes.
+    #[error("the host passes on no more bytes")]
+    NoRoom,
     /// An import names a URL.
     #[error("a URL is not loaded")]
     Url,

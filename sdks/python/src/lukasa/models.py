@@ -10,7 +10,7 @@ from typing_extensions import NotRequired, TypedDict
 
 class AgentHost(TypedDict):
     """
-    An agent that shows an index of memories to its model.
+    An agent that shows memories to its model.
     """
 
     contextBytesMax: int
@@ -116,7 +116,7 @@ class ChangedFile(TypedDict):
 
 class ChangedMemories(TypedDict):
     """
-    The memories that were added, changed or deleted since the index was last returned. Each change is returned once.
+    The memories that were added, changed or deleted since the context was last returned. Each change is returned once.
     """
 
     text: str
@@ -172,6 +172,11 @@ class CompactionRequest(TypedDict):
     eventId: NotRequired[str | None]
     """
     The host's id of this event: a repeated id has no further effect.
+    """
+    upcoming: NotRequired[bool]
+    """
+    Whether the compaction is only about to happen. The segment then goes on; the host reports the end by opening
+    the conversation again with `anew`.
     """
 
 
@@ -476,9 +481,17 @@ class HostWorkspaces(TypedDict):
 
 class HotMemory(TypedDict):
     """
-    A candidate for the hot set.
+    A memory whose facts were considered for the context.
     """
 
+    facts: NotRequired[int]
+    """
+    The number of all its facts.
+    """
+    factsShown: NotRequired[int]
+    """
+    The number of its facts in the context.
+    """
     heat: float
     """
     The uses weighted by age: the weight of each use halves at a fixed interval.
@@ -493,7 +506,7 @@ class HotMemory(TypedDict):
     """
     shown: bool
     """
-    Whether the memory is in the hot set.
+    Whether any of its facts is in the context.
     """
     uses: int
     """
@@ -501,7 +514,7 @@ class HotMemory(TypedDict):
     """
     whole: bool
     """
-    Whether the whole memory is in the hot set.
+    Whether all of its facts are in the context.
     """
     why: str
     """
@@ -1611,6 +1624,10 @@ class ToolResultRequest(TypedDict):
     eventId: NotRequired[str | None]
     """
     The host's id of this event: a repeated id has no further effect.
+    """
+    memoryCommand: NotRequired[dict[str, Any] | None]
+    """
+    The arguments of the tool `memory`, if the model called it: the conversation is not told of its own change.
     """
     memoryWritten: NotRequired[bool]
     """
@@ -2982,17 +2999,26 @@ class ExplainedContext(SegmentContext):
     The context that a new segment would begin with now, with explanations.
     """
 
+    facts: NotRequired[int]
+    """
+    The number of all facts.
+    """
+    factsShown: NotRequired[int]
+    """
+    The number of facts, entries of memories, in the context.
+    """
     files: NotRequired[list[LoadedFile]]
     """
     The context files in it; each is followed by its imports.
     """
     hot: NotRequired[list[HotMemory]]
     """
-    The candidates for the hot set, most used first.
+    The memories whose facts were considered, in their order. They are all memories of a small store, else those that
+    are pinned, hold rules, are about the person, or were used.
     """
     memories: NotRequired[int]
     """
-    The number of memories in the index.
+    The number of all memories.
     """
     skipped: NotRequired[list[SkippedFile]]
     """

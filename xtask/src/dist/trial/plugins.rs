@@ -21,7 +21,7 @@ use crate::tools::Tools;
 const MEMORY: &str = "/memories/global/boats.md";
 
 /// The start of the text that a model gets when its session begins.
-const INDEX: &str = "<memory_index>";
+const OPENING: &str = "<long_term_memory>";
 
 /// Loads the plugin of opencode. Prints the settings with its server, its effect on other settings, and the parts of a message.
 const OPENCODE_SCRIPT: &str = r#"
@@ -108,7 +108,7 @@ pub(super) fn try_opencode(
     use_server(server.args(arguments), release)?;
 
     let message = load()?["parts"].to_string();
-    for text in [INDEX, FACT] {
+    for text in [OPENING, FACT] {
         anyhow::ensure!(message.contains(text), "the message lacks `{text}`: {message}");
     }
     fs::remove_dir_all(folder.join("node_modules"))?;
@@ -180,7 +180,7 @@ fn use_hooks(home: &EmptyHome, plugin: &Path, release: &Release) -> anyhow::Resu
         anyhow::ensure!(answer["hookEventName"] == event.as_str(), "`{event}`: {answer}");
         texts += answer["additionalContext"].as_str().unwrap_or_default();
     }
-    for text in [INDEX, FACT] {
+    for text in [OPENING, FACT] {
         anyhow::ensure!(texts.contains(text), "no hook answers with `{text}`: {texts}");
     }
     Ok(())

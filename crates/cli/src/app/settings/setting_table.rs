@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use memory::limits::{EMBED_BATCH_MAX, EMBED_WAIT_MAX, REVIEW_WAIT_MAX, SCOPE_FILES_MAX};
+use memory::limits::{
+    EMBED_BATCH_MAX, EMBED_WAIT_MAX, REVIEW_WAIT_MAX, SCOPE_FILES_MAX, START_TOKENS_MAX,
+};
 use toml_edit::{Document, TableLike};
 
 /// The maximum retention in days: a hundred years. A larger number is a typing error.
@@ -154,6 +156,12 @@ const TOP: &[KnownSetting] = &[
         "1000",
         (1, SCOPE_FILES_MAX as u64),
         "maximum number of memories in a scope",
+    ),
+    number(
+        "start_tokens_max",
+        "2500",
+        (0, START_TOKENS_MAX as u64),
+        "most tokens of facts that are all given when a conversation begins; 0 means only a part ever is",
     ),
     switch("memory_list", "true", "keep a MEMORY.md listing in global and workspace roots"),
     choice("project_root", "\"repo\"", &["repo", "host"], "place of project memories"),

@@ -112,10 +112,18 @@ fn a_conversation_continues_after_a_restart_of_the_daemon() {
     remembered(&place);
     let daemon = Daemon::start(&place);
     open(&daemon, "talk-1");
-    prompt_update(&daemon, "talk-1", "how long does the sourdough rest?");
+    let rest = "how long does the sourdough rest?";
+    prompt_update(&daemon, "talk-1", rest);
     assert_eq!(report_event(&daemon, "talk-1", "turns", "end-1")["turns"], 1);
     assert_eq!(report_event(&daemon, "talk-1", "turns", "end-1")["turns"], 1, "said twice");
+    report_event(&daemon, "talk-1", "resets", "r-1");
+    let upcoming = json!({ "upcoming": true });
+    let going_on = done(&daemon.post(&format!("{SESSIONS}/talk-1/compactions"), &upcoming));
+    assert_eq!(going_on["segment"], 0, "{going_on}");
+    assert_eq!(prompt(&daemon, "talk-1", rest), json!({}), "the model still has it");
     assert_eq!(report_event(&daemon, "talk-1", "compactions", "c-1")["segment"], 1);
+    let again = prompt_update(&daemon, "talk-1", rest);
+    assert_eq!(again["memories"][0]["path"], "/memories/project/bread.md", "{again}");
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
 
@@ -154,7 +162,10 @@ fn the_start_of_a_segment_stays_the_same_until_the_next_one() {
     let open = || done(&daemon.post(SESSIONS, &json!({ "sessionId": "talk-1", "context": true })));
     let first = open()["context"].clone();
     let text = first["text"].as_str().unwrap();
-    assert!(text.starts_with("<memory_index>\n") && text.contains("project/bread.md"), "{text}");
+    assert!(
+        text.starts_with("<long_term_memory>\n") && text.contains("project/bread.md"),
+        "{text}"
+    );
     let sum: u64 = first["parts"]
         .as_array()
         .unwrap()
@@ -191,8 +202,7 @@ fn the_start_of_a_segment_survives_the_daemon_and_changes_are_shown_once() {
     assert_eq!(again["context"], first["context"]);
     let changes = again["changes"]["text"].as_str().unwrap();
     assert!(
-        changes.contains("ferry.md — \"It leaves at nine.\" [new]")
-            && !changes.contains("bread.md"),
+        changes.contains("ferry.md [new]\n- It leaves at nine.\n") && !changes.contains("bread.md"),
         "{changes}"
     );
     assert_eq!(done(&daemon.post(SESSIONS, &opening))["changes"], Value::Null, "it was told");
@@ -208,7 +218,7 @@ fn the_start_of_a_segment_survives_the_daemon_and_changes_are_shown_once() {
         Err("no change is told")
     });
     assert!(
-        changes.contains("train.md — \"It leaves at ten.\" [new]") && !changes.contains("ferry.md"),
+        changes.contains("train.md [new]\n- It leaves at ten.\n") && !changes.contains("ferry.md"),
         "{changes}"
     );
 }

@@ -249,4 +249,9 @@ fn the_context_of_an_agent_equals_its_hook_and_has_reasons() {
     assert_eq!(context["memories"], 2);
     assert_eq!(context["hot"][0]["path"], "/memories/global/tea.md");
     assert!(context["hot"][0]["why"].as_str().unwrap().starts_with("Pinned, used"));
+    assert_eq!((&context["facts"], &context["factsShown"]), (&json!(2), &json!(2)));
+    assert_eq!(
+        (&context["hot"][1]["facts"], &context["hot"][1]["whole"]),
+        (&json!(1), &json!(true))
+    );
 }

@@ -21,6 +21,8 @@ pub(super) struct HostSpec {
     pub(super) package: &'static str,
     /// Whether a run without a person can resume an earlier one.
     pub(super) keeps_sessions: bool,
+    /// The prompt by which a run without a person compacts the conversation, if there is one.
+    pub(super) compaction: Option<&'static str>,
     /// Writes the settings that point it at the model.
     pub(super) prepare: fn(&Sandbox, &str),
     pub(super) command: fn(&Sandbox, &str, &AgentRun<'_>) -> Command,
@@ -96,6 +98,7 @@ pub(super) const CLAUDE_CODE: HostSpec = HostSpec {
     title: "Claude Code",
     package: "@anthropic-ai/claude-code",
     keeps_sessions: true,
+    compaction: Some("/compact"),
     prepare: |_, _| (),
     command: |place, url, run| {
         let file = format!("@anthropic-ai/claude-code-linux-{}/claude", processor());
@@ -122,7 +125,15 @@ pub(super) const CLAUDE_CODE: HostSpec = HostSpec {
         block: true,
         recalls: 1,
         repeats: false,
-        events: vec!["session-start", "user-prompt", "post-tool-use", "stop", "session-end"],
+        compacted: Some(1),
+        events: vec![
+            "session-start",
+            "user-prompt",
+            "post-tool-use",
+            "pre-compact",
+            "stop",
+            "session-end",
+        ],
     },
     notes: &[
         "`claude -p`, with `ANTHROPIC_BASE_URL`.",
@@ -135,6 +146,7 @@ pub(super) const CODEX: HostSpec = HostSpec {
     title: "Codex CLI",
     package: "@openai/codex",
     keeps_sessions: true,
+    compaction: None,
     prepare: |place, url| {
         let settings = format!(
             "model = \"scripted\"\nmodel_provider = \"scripted\"\n\n[model_providers.scripted]\n\
@@ -171,6 +183,7 @@ pub(super) const CODEX: HostSpec = HostSpec {
         block: true,
         recalls: 1,
         repeats: false,
+        compacted: None,
         events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
     },
     notes: &[
@@ -185,6 +198,7 @@ pub(super) const QWEN: HostSpec = HostSpec {
     title: "Qwen Code",
     package: "@qwen-code/qwen-code",
     keeps_sessions: true,
+    compaction: Some("/compress"),
     prepare: |place, _| {
         let quiet = json!({
             "general": { "enableAutoUpdate": false },
@@ -216,7 +230,8 @@ pub(super) const QWEN: HostSpec = HostSpec {
         block: true,
         recalls: 1,
         repeats: false,
-        events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
+        compacted: Some(1),
+        events: vec!["session-start", "user-prompt", "post-tool-use", "pre-compact", "stop"],
     },
     notes: &[
         "`qwen -p`, with `OPENAI_BASE_URL`.",
@@ -230,6 +245,7 @@ pub(super) const GEMINI: HostSpec = HostSpec {
     title: "Gemini CLI",
     package: "@google/gemini-cli",
     keeps_sessions: true,
+    compaction: None,
     prepare: |place, _| {
         let quiet = json!({
             "general": { "enableAutoUpdate": false },
@@ -261,6 +277,7 @@ pub(super) const GEMINI: HostSpec = HostSpec {
         block: true,
         recalls: 1,
         repeats: false,
+        compacted: None,
         events: vec![
             "session-start",
             "user-prompt",
@@ -282,6 +299,7 @@ pub(super) const COPILOT: HostSpec = HostSpec {
     title: "Copilot CLI",
     package: "@github/copilot",
     keeps_sessions: true,
+    compaction: None,
     prepare: |_, _| (),
     command: |place, url, run| {
         let file = format!("@github/copilot-linux-{}/copilot", processor());
@@ -309,6 +327,7 @@ pub(super) const COPILOT: HostSpec = HostSpec {
         block: true,
         recalls: 1,
         repeats: false,
+        compacted: None,
         events: vec!["session-start", "user-prompt", "post-tool-use", "stop", "session-end"],
     },
     notes: &[
@@ -322,6 +341,7 @@ pub(super) const OPENCODE: HostSpec = HostSpec {
     title: "opencode",
     package: "opencode-ai",
     keeps_sessions: true,
+    compaction: None,
     prepare: |place, _| {
         // It would download this package, which our plugin does not use, and wait for it.
         let manifest = json!({ "dependencies": { "@opencode-ai/plugin": "1.18.33" } });
@@ -368,6 +388,7 @@ pub(super) const OPENCODE: HostSpec = HostSpec {
         block: true,
         recalls: 1,
         repeats: false,
+        compacted: None,
         events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
     },
     notes: &[
@@ -381,6 +402,7 @@ pub(super) const CLINE: HostSpec = HostSpec {
     title: "Cline",
     package: "cline",
     keeps_sessions: false,
+    compaction: None,
     prepare: |place, url| {
         let provider = "openai-compatible";
         let settings = json!({
@@ -414,6 +436,7 @@ pub(super) const CLINE: HostSpec = HostSpec {
         block: false,
         recalls: 0,
         repeats: false,
+        compacted: None,
         events: vec![],
     },
     notes: &[

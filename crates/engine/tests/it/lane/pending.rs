@@ -206,7 +206,7 @@ async fn a_generated_description_follows_an_accepted_proposal() {
             "type: project\ndescription: The relay listens on port 5433",
             "- The relay listens on port 5433.\n- The relay is old.\n",
             &[(Some("The relay listens on port 5433."), Some("The relay listens on port 7000."))],
-            "type: project\ndescription: The relay listens on port 7000; The relay is old",
+            "type: project\ndescription: The relay listens on port 7000",
             "- The relay listens on port 7000.\n- The relay is old.\n",
         ),
         // Two entries become one.
@@ -225,7 +225,7 @@ async fn a_generated_description_follows_an_accepted_proposal() {
             "description: The relay is old",
             "- The relay is old\n- The relay is loud\n",
             &[(Some("The relay is loud"), Some("The relay is silent")), (None, Some("It hums"))],
-            "description: The relay is old",
+            "description: It hums",
             "- The relay is old\n- The relay is silent\n- It hums\n",
         ),
         // Words of a person, about an entry that they do not repeat.

@@ -258,7 +258,7 @@ async fn a_memory_of_a_review_still_waits_after_an_external_edit() {
     std::fs::write(&file, format!("{text}- What a formatter added\n")).unwrap();
     let files = world.engine.context_files(&world.workspace, Caller::person("test"));
     let showing = world.engine.segment(&memories, &files).await.unwrap();
-    assert!(!showing.hot[0].shown, "{:?}", showing.hot);
+    assert!(!showing.facts[0].is_shown(), "{:?}", showing.facts);
     // The external edit is recorded before an agent's change.
     let insert = MemoryCommand::StrReplace {
         path: at.clone(),
@@ -269,5 +269,5 @@ async fn a_memory_of_a_review_still_waits_after_an_external_edit() {
     let agents = world.engine.memories(&world.workspace.binding, agent);
     agents.apply(insert, &CallContext::default()).await.unwrap();
     let showing = world.engine.segment(&memories, &files).await.unwrap();
-    assert!(!showing.hot[0].shown, "{:?}", showing.hot);
+    assert!(!showing.facts[0].is_shown(), "{:?}", showing.facts);
 }

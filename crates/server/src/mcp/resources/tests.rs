@@ -16,6 +16,7 @@ fn listed(path: &str) -> MemoryEntry {
         description: String::new(),
         name: None,
         kind: None,
+        rules: memory::document::Rules::None,
         pinned: false,
         usage: Usage::default(),
     }

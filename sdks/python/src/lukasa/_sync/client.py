@@ -156,7 +156,7 @@ class Client:
     ) -> ExplainedContext:
         """Returns the context that a new session of a model begins with.
 
-        It has context files, an index of the memories and the most used ones whole. `context_files_loaded` names
+        It has facts, context files and, of many memories, an index. `context_files_loaded` names
         the files that the host itself shows to its model.
         """
         loaded = ",".join(context_files_loaded) or None
