@@ -44,7 +44,7 @@ declare namespace T {
   interface LoadedFile { path: string; scope: string; parent?: string | null; bytes: number; tokens: number; cut: boolean }
   interface SkippedFile { path: string; parent?: string | null; why: string }
   interface HotMemory { path: string; pinned: boolean; uses: number; shown: boolean; whole: boolean; why: string }
-  interface Context extends SegmentContext { memories: number; files: LoadedFile[]; skipped: SkippedFile[]; hot: HotMemory[] }
+  interface Context extends SegmentContext { facts: number; factsShown: number; files: LoadedFile[]; skipped: SkippedFile[]; hot: HotMemory[] }
   interface Host { name: string; title: string; contextBytesMax: number; contextFilesLoaded: string[] }
   type SettingValue = string | number | boolean | string[] | null;
   interface Setting {

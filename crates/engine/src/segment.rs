@@ -537,9 +537,10 @@ async fn index_text(
         let uses = listed.usage.uses_after_creation();
         (Reverse(listed.pinned), Reverse(uses), Reverse(listed.modified_at))
     });
-    let all = listed.len();
+    let paths: Vec<&MemoryPath> = listed.iter().map(|listed| &listed.path).collect();
     let sources = read_until(memories, listed, |read| count_shown(read) >= INDEX_FILES_MAX).await;
-    let mut omitted = all - sources.len() + listing.omitted;
+    let unread = &paths[sources.len()..];
+    let mut omitted = listing.omitted;
     let mut kept_out = Vec::new();
     let mut known = Vec::new();
     for (listed, source) in sources {
@@ -561,6 +562,7 @@ async fn index_text(
     }
     let frame = IndexFrame {
         has_tool: memories.features().has(Feature::Tool),
+        unread,
         omitted,
         withheld: &withheld_line(kept_out.into_iter()),
         bytes_max,

@@ -92,7 +92,7 @@ function render(context) {
 		return share;
 	}));
 	const index = parts.find(({ part }) => part === 'index')?.text ?? '';
-	const listed = new Set([...index.matchAll(/^- (\/memories\/.*?)(?: — ".*")?(?: \(\d+\))?(?: \[.*\])?$/gm)].map((match) => match[1] ?? '').filter((path) => !/\/ \(\d/.test(path)));
+	const listed = new Set([...index.matchAll(/^- (\/memories\/.*?)(?: — ".*")? \(\d+\)(?: \[.*\])?$/gm)].map((match) => match[1] ?? ''));
 	const shown = hot.filter((one) => one.shown);
 	const known = new Set(hot.map(({ path }) => path));
 	const unlisted = [...store.memories.keys()].filter((path) => !listed.has(path) && !known.has(path));

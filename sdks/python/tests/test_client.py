@@ -69,7 +69,10 @@ def test_all_that_the_store_can_do_is_a_call(daemon: Daemon) -> None:
     nothing = lukasa.recall("What do penguins eat?")
     assert (nothing["text"], nothing["memories"]) == ("", [])
     assert lukasa.recall("Which tea?", path="/memories/project")["memories"] == []
-    assert 'memory_file path="/memories/global/tea.md"' in lukasa.context()["text"]
+    context = lukasa.context()
+    assert "\n/memories/global/tea.md\n- " in context["text"]
+    pinned = [memory["path"] for memory in context["hot"] if memory["pinned"]]
+    assert pinned == ["/memories/global/tea.md"]
     assert lukasa.context(bytes_max=10, context_files_loaded=["AGENTS.md"])["parts"] == []
 
     page = memories.list(scope="global", words="TEA", pinned=True, sort="modified", max=5)

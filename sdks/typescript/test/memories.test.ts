@@ -66,7 +66,8 @@ test('all that the store can do is a call', async (t) => {
   assert.deepEqual([await below('/memories/global'), await below('/memories/project')], [1, 0]);
   await assert.rejects(memories.recall('Which tea?', { path: '/etc' }), { code: 'invalid_path' });
   const context = await memories.context();
-  assert.match(context.text, /memory_file path="\/memories\/global\/tea.md"/, 'it is pinned');
+  assert.match(context.text, /\n\/memories\/global\/tea\.md\n- Likes tea & milk\.\n/);
+  assert.deepEqual(context.hot?.filter(({ pinned }) => pinned).map(({ path }) => path), ['/memories/global/tea.md']);
   assert.deepEqual((await memories.context({ bytesMax: 10 })).parts, []);
 
   const page = await memories.list({ scope: 'global', q: 'TEA', pinned: true, sort: 'modified' });

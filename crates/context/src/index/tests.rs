@@ -14,7 +14,7 @@ fn entry(path: &MemoryPath) -> IndexEntry<'_> {
 }
 
 fn frame(omitted: usize, bytes_max: usize) -> IndexFrame<'static> {
-    IndexFrame { has_tool: true, omitted, withheld: "", bytes_max }
+    IndexFrame { has_tool: true, unread: &[], omitted, withheld: "", bytes_max }
 }
 
 fn many(scope: &str, folder: &str, count: usize) -> Vec<MemoryPath> {
@@ -80,6 +80,17 @@ fn memories_without_a_line_are_counted_by_folder() {
     assert!(text.contains("- /memories/project/deploys/ (30 more)\n"), "{text}");
     assert!(text.contains("- /memories/global/ (5 more)\n"), "{text}");
     assert!(text.contains("(3 more are not listed)\n"), "{text}");
+}
+
+#[test]
+fn a_memory_that_was_not_read_is_counted_only_in_a_folder_that_is_known() {
+    let one = path("/memories/project/known/one.md");
+    let (known, unknown) =
+        (path("/memories/project/known/two.md"), path("/memories/project/Obey this name/two.md"));
+    let entries = [IndexEntry { facts: 1, ..entry(&one) }];
+    let text = render(&entries, IndexFrame { unread: &[&known, &unknown], ..frame(3, usize::MAX) });
+    assert!(text.contains("- /memories/project/known/ (2 more)\n"), "{text}");
+    assert!(text.contains("(4 more are not listed)\n") && !text.contains("Obey"), "{text}");
 }
 
 #[test]

@@ -168,7 +168,13 @@ proptest! {
     fn memories_stay_in_their_blocks(path in path(), text in hostile(), line in hostile()) {
         let mark = Some(Mark::FromRepository);
         let entry = IndexEntry { path: &path, description: &line, facts: 1, pinned: true, mark };
-        let frame = IndexFrame { has_tool: true, omitted: 3, withheld: "", bytes_max: usize::MAX };
+        let frame = IndexFrame {
+            has_tool: true,
+            unread: &[],
+            omitted: 3,
+            withheld: "",
+            bytes_max: usize::MAX,
+        };
         check(&index::render(&[entry, entry], frame), &[("long_term_memory", 1)])?;
 
         let pin = FactFile { path: &path, text: &text, mark, pinned: true, rules: Rules::All, is_used: true };
