@@ -75,7 +75,7 @@ const LAYOUTS: [(FactLayout, &str); 3] = [
     (FactLayout::Created, "topic files made by an agent"),
 ];
 
-/// The sizes of stores, each with that of the prompts asked.
+/// Store sizes, each with the size of the sessions whose prompts are asked.
 const SIZES: [(usize, usize); 4] = [(20, 20), (80, 80), (300, 300), (2_000, 300)];
 
 /// Measures the sets of these names, or all sets.
@@ -261,7 +261,7 @@ impl FactStore {
         };
         std::fs::create_dir_all(&root)?;
         let file = root.join(format!("{name}.md"));
-        let mut text = std::fs::read_to_string(&file).unwrap_or_default();
+        let mut text = if file.exists() { std::fs::read_to_string(&file)? } else { String::new() };
         writeln!(text, "- {}", fact.text)?;
         std::fs::write(file, text)?;
         Ok(())
@@ -354,7 +354,7 @@ struct Shown {
     again: Option<String>,
 }
 
-/// Returns the sessions of the simplest programs: one that shows everything, and one that searches.
+/// Returns the baselines to compare with: a program that shows every fact, and one that searches for a few.
 fn baselines(facts: &[Fact], prompts: &[&Prompt]) -> [(&'static str, Shown); 2] {
     let bullet = |fact: &Fact| format!("- {}\n", fact.text);
     let all = Shown {

@@ -263,7 +263,7 @@ impl<'a> ParsedFile<'a> {
         Self { entries, heading: escape::path(&file.path.to_string()) + mark, file }
     }
 
-    /// Returns the reason for which an entry of a large store is shown; `None` if there is none.
+    /// Returns why an entry of a large store is shown; `None` if it is not.
     fn priority(&self, entry: &ParsedEntry<'_>) -> Option<FactPriority> {
         let is_own = self.file.mark.is_none();
         let is_rule = match self.file.rules {

@@ -174,7 +174,7 @@ pub(crate) struct CurrentIndex {
     /// Whether the model is shown memories at all.
     is_enabled: bool,
     listing: Listing,
-    /// The memories that the model was not shown yet, as far as they were read.
+    /// The memories that were read and that the model was not shown yet.
     changed: HashMap<MemoryPath, ReadSource>,
 }
 
@@ -430,7 +430,7 @@ fn chosen(listing: &Listing, now: Timestamp) -> [(Vec<&MemoryEntry>, usize); 3] 
     ]
 }
 
-/// Memories with their texts, as far as a model may see them.
+/// Memories with the texts that a model may see.
 struct SourceTexts<'a> {
     sources: Vec<(&'a MemoryEntry, ReadSource)>,
     now: Timestamp,
